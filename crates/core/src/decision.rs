@@ -1,0 +1,125 @@
+//! What is answered to an action.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::digest::Digest;
+use crate::id::ApprovalId;
+use crate::json::Json;
+use crate::time::Timestamp;
+
+/// What an action gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// It may run as it is.
+    Allow,
+    /// It must not run.
+    Deny,
+    /// A person has to decide.
+    Ask,
+    /// It may run with changed arguments.
+    Modify,
+    /// It may run once what was found has been cut.
+    Redact,
+    /// Not now; ask again later.
+    Defer,
+}
+
+impl Effect {
+    /// The word for it in records, documents and answers.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Effect::Allow => "allow",
+            Effect::Deny => "deny",
+            Effect::Ask => "ask",
+            Effect::Modify => "modify",
+            Effect::Redact => "redact",
+            Effect::Defer => "defer",
+        }
+    }
+
+    /// Whether the action is let through: allow, redact and modify.
+    pub const fn lets_through(self) -> bool {
+        matches!(self, Effect::Allow | Effect::Modify | Effect::Redact)
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.word())
+    }
+}
+
+impl FromStr for Effect {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Effect, ()> {
+        Ok(match word {
+            "allow" => Effect::Allow,
+            "deny" => Effect::Deny,
+            "ask" => Effect::Ask,
+            "modify" => Effect::Modify,
+            "redact" => Effect::Redact,
+            "defer" => Effect::Defer,
+            _ => return Err(()),
+        })
+    }
+}
+
+/// One replacement that makes an action acceptable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// JSONPath of the value, from the action: `$.args.api_key`.
+    pub path: String,
+    /// What stands there instead.
+    pub replacement: Json,
+}
+
+/// The approval that a decision asks for, waits for or rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalRef {
+    /// Its identifier.
+    pub id: ApprovalId,
+    /// When it expires to deny.
+    pub expires: Timestamp,
+}
+
+/// The answer to an action, with what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// What the action gets.
+    pub effect: Effect,
+    /// The rule that decided; never empty.
+    pub rule: String,
+    /// Why, for people.
+    pub reason: String,
+    /// Digest of all policy sources in force.
+    pub policy: Digest,
+    /// What to replace, for redact and modify.
+    pub changes: Vec<Change>,
+    /// The approval concerned, if any.
+    pub approval: Option<ApprovalRef>,
+    /// Who may approve, for ask; empty: any approver.
+    pub approvers: Vec<String>,
+    /// When to ask again, for defer and for an approval that waits.
+    pub retry_after_ms: Option<u64>,
+    /// Marks that this decision sets on the session.
+    pub taints: Vec<String>,
+}
+
+impl Decision {
+    /// A deny with a rule and a reason and nothing else.
+    pub fn deny(rule: &str, reason: impl Into<String>, policy: Digest) -> Decision {
+        Decision {
+            effect: Effect::Deny,
+            rule: rule.to_owned(),
+            reason: reason.into(),
+            policy,
+            changes: Vec::new(),
+            approval: None,
+            approvers: Vec::new(),
+            retry_after_ms: None,
+            taints: Vec::new(),
+        }
+    }
+}

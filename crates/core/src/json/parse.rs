@@ -1,0 +1,315 @@
+//! The strict, bounded reader. It keeps its own stack, so that depth costs heap and is checked, never the thread's stack.
+
+use std::collections::HashSet;
+
+use super::Json;
+
+/// How deep arrays and objects may be nested.
+pub const MAX_DEPTH: usize = 128;
+
+/// Why a text is not acceptable JSON, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} at line {line}, column {column}")]
+pub struct JsonError {
+    /// What is wrong.
+    pub problem: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in bytes, from 1.
+    pub column: usize,
+}
+
+pub(super) fn parse(text: &[u8]) -> Result<Json, JsonError> {
+    let text = match std::str::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => return Err(error_at(text, error.valid_up_to(), "invalid UTF-8".to_owned())),
+    };
+    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0 };
+    reader.document().map_err(|problem| error_at(reader.bytes, reader.at, problem))
+}
+
+fn error_at(bytes: &[u8], at: usize, problem: String) -> JsonError {
+    let before = bytes.get(..at).unwrap_or(bytes);
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    JsonError { problem, line, column }
+}
+
+/// A container that is not closed yet.
+enum Open {
+    Array(Vec<Json>),
+    Object { members: Vec<(String, Json)>, name: String, seen: HashSet<String> },
+}
+
+/// Above this many members a set finds duplicates; below, a scan is faster.
+const SCAN_LIMIT: usize = 16;
+
+struct Reader<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn document(&mut self) -> Result<Json, String> {
+        let mut stack: Vec<Open> = Vec::new();
+        loop {
+            self.space();
+            // A value starts here: either a container, which is pushed, or a complete value.
+            let mut value = match self.peek() {
+                None => return Err("the text ends where a value should be".to_owned()),
+                Some(b'{') => {
+                    self.at += 1;
+                    self.deeper(&stack)?;
+                    self.space();
+                    if self.peek() == Some(b'}') {
+                        self.at += 1;
+                        Json::Object(Vec::new())
+                    } else {
+                        let name = self.member_name()?;
+                        stack.push(Open::Object { members: Vec::new(), name, seen: HashSet::new() });
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    self.deeper(&stack)?;
+                    self.space();
+                    if self.peek() == Some(b']') {
+                        self.at += 1;
+                        Json::Array(Vec::new())
+                    } else {
+                        stack.push(Open::Array(Vec::new()));
+                        continue;
+                    }
+                }
+                Some(b'"') => Json::String(self.string()?),
+                Some(b't') => self.word("true", Json::Bool(true))?,
+                Some(b'f') => self.word("false", Json::Bool(false))?,
+                Some(b'n') => self.word("null", Json::Null)?,
+                Some(b'-' | b'0'..=b'9') => self.number()?,
+                Some(_) => return Err("unexpected character where a value should be".to_owned()),
+            };
+            // A value is complete: give it to the container around it, and close what closes.
+            loop {
+                self.space();
+                match stack.pop() {
+                    None => {
+                        return match self.peek() {
+                            None => Ok(value),
+                            Some(_) => Err("something follows the value".to_owned()),
+                        };
+                    }
+                    Some(Open::Array(mut items)) => {
+                        items.push(value);
+                        match self.next() {
+                            Some(b',') => {
+                                stack.push(Open::Array(items));
+                                break;
+                            }
+                            Some(b']') => value = Json::Array(items),
+                            _ => return Err(self.back("expected `,` or `]`")),
+                        }
+                    }
+                    Some(Open::Object { mut members, name, mut seen }) => {
+                        members.push((name, value));
+                        match self.next() {
+                            Some(b',') => {
+                                self.space();
+                                let start = self.at;
+                                let name = self.member_name()?;
+                                if is_duplicate(&members, &mut seen, &name) {
+                                    self.at = start;
+                                    return Err(format!("duplicate member `{}`", shorten(&name)));
+                                }
+                                stack.push(Open::Object { members, name, seen });
+                                break;
+                            }
+                            Some(b'}') => value = Json::Object(members),
+                            _ => return Err(self.back("expected `,` or `}`")),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn deeper(&self, stack: &[Open]) -> Result<(), String> {
+        if stack.len() >= MAX_DEPTH {
+            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+        }
+        Ok(())
+    }
+
+    fn member_name(&mut self) -> Result<String, String> {
+        if self.peek() != Some(b'"') {
+            return Err("expected a member name in double quotes".to_owned());
+        }
+        let name = self.string()?;
+        self.space();
+        if self.next() != Some(b':') {
+            return Err(self.back("expected `:` after the member name"));
+        }
+        Ok(name)
+    }
+
+    fn string(&mut self) -> Result<String, String> {
+        self.at += 1;
+        let mut out = String::new();
+        loop {
+            let start = self.at;
+            while let Some(byte) = self.peek() {
+                if byte == b'"' || byte == b'\\' || byte < 0x20 {
+                    break;
+                }
+                self.at += 1;
+            }
+            // Both ends lie beside ASCII bytes or the text's end, so this is always on character boundaries.
+            out.push_str(self.text.get(start..self.at).unwrap_or_default());
+            match self.next() {
+                Some(b'"') => return Ok(out),
+                Some(b'\\') => self.escape(&mut out)?,
+                Some(_) => return Err(self.back("control character in a string")),
+                None => return Err("the text ends inside a string".to_owned()),
+            }
+        }
+    }
+
+    fn escape(&mut self, out: &mut String) -> Result<(), String> {
+        let decoded = match self.next() {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => self.unicode_escape()?,
+            _ => return Err(self.back("unknown escape in a string")),
+        };
+        out.push(decoded);
+        Ok(())
+    }
+
+    /// A lone surrogate becomes U+FFFD: it cannot be told apart from text, and refusing it would lose the message.
+    fn unicode_escape(&mut self) -> Result<char, String> {
+        let first = self.four_hex()?;
+        if (0xD800..0xDC00).contains(&first) && self.bytes.get(self.at..self.at + 2) == Some(b"\\u") {
+            let before = self.at;
+            self.at += 2;
+            let second = self.four_hex()?;
+            if (0xDC00..0xE000).contains(&second) {
+                let code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.at = before;
+        }
+        Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    fn four_hex(&mut self) -> Result<u32, String> {
+        let digits = self.bytes.get(self.at..self.at + 4).unwrap_or_default();
+        let mut code = 0;
+        for digit in digits {
+            let value = char::from(*digit).to_digit(16).ok_or("expected four hexadecimal digits after `\\u`")?;
+            code = code * 16 + value;
+        }
+        if digits.len() < 4 {
+            return Err("expected four hexadecimal digits after `\\u`".to_owned());
+        }
+        self.at += 4;
+        Ok(code)
+    }
+
+    fn number(&mut self) -> Result<Json, String> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return Err("expected a digit".to_owned()),
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.some_digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.some_digits()?;
+        }
+        Ok(Json::Number(self.text.get(start..self.at).unwrap_or_default().into()))
+    }
+
+    fn some_digits(&mut self) -> Result<(), String> {
+        if !matches!(self.peek(), Some(b'0'..=b'9')) {
+            return Err("expected a digit".to_owned());
+        }
+        self.digits();
+        Ok(())
+    }
+
+    fn digits(&mut self) {
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+    }
+
+    fn word(&mut self, word: &str, value: Json) -> Result<Json, String> {
+        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+            self.at += word.len();
+            Ok(value)
+        } else {
+            Err("unexpected character where a value should be".to_owned())
+        }
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek();
+        if byte.is_some() {
+            self.at += 1;
+        }
+        byte
+    }
+
+    /// Points the error at the character just read.
+    fn back(&mut self, problem: &str) -> String {
+        self.at = self.at.saturating_sub(1);
+        problem.to_owned()
+    }
+}
+
+fn is_duplicate(members: &[(String, Json)], seen: &mut HashSet<String>, name: &str) -> bool {
+    if members.len() <= SCAN_LIMIT {
+        return members.iter().any(|(known, _)| known == name);
+    }
+    if seen.is_empty() {
+        seen.extend(members.iter().map(|(known, _)| known.clone()));
+    } else if let Some((last, _)) = members.last() {
+        seen.insert(last.clone());
+    }
+    seen.contains(name)
+}
+
+fn shorten(name: &str) -> String {
+    let mut short: String = name.chars().take(64).collect();
+    if short.len() < name.len() {
+        short.push('…');
+    }
+    short
+}

@@ -1,0 +1,83 @@
+//! Turning an action as sent into what rules judge: the facts.
+//!
+//! Canonical tool name; paths made absolute and cleaned; shell commands taken apart; files of patches; hosts of URLs. What is
+//! not understood stays visible in `unknown`.
+
+pub mod tool;
+
+use rust_decimal::Decimal;
+
+use crate::action::ActionKind;
+use crate::json::Json;
+
+/// The evaluator's semantic version. It names the tables and rules of this module, the language of conditions and the
+/// time-zone rules: two evaluators with the same version give the same decision for the same read-set.
+pub const SEMANTICS: &str = "1";
+
+/// What rules see of an action. Members that nothing is known about are empty, never missing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Kind, as sent.
+    pub kind: ActionKind,
+    /// The tool's name, as sent.
+    pub name: String,
+    /// The tool's canonical name.
+    pub tool: String,
+    /// The arguments.
+    pub args: Json,
+    /// The result, for `tool_result`.
+    pub result: Json,
+    /// Whatever else the message carried.
+    pub metadata: Json,
+    /// What is done to a file.
+    pub operation: String,
+    /// The file concerned, absolute and cleaned.
+    pub path: String,
+    /// The command line.
+    pub command: String,
+    /// The host concerned, lower-cased.
+    pub host: String,
+    /// The port; zero if unknown.
+    pub port: u16,
+    /// The URL concerned.
+    pub url: String,
+    /// The model.
+    pub model: String,
+    /// Prompt or other text.
+    pub text: String,
+    /// Expected tokens.
+    pub tokens: u64,
+    /// Expected cost in USD.
+    pub cost_usd: Decimal,
+    /// The directory that relative paths start from.
+    pub cwd: String,
+    /// How many agents stand between this one and the root.
+    pub depth: u32,
+    /// The door that it came in by.
+    pub door: String,
+    /// Every path found, absolute and cleaned; real paths are added where a resolver knows them.
+    pub paths: Vec<String>,
+    /// Those of `paths` that would be written, created or deleted.
+    pub writes: Vec<String>,
+    /// Every command found, wrappers taken off, words joined by single spaces.
+    pub commands: Vec<String>,
+    /// Every host found, lower-cased.
+    pub hosts: Vec<String>,
+    /// What was not understood, in words.
+    pub unknown: Vec<String>,
+}
+
+/// Looks up the real path behind a cleaned one. Only a door on the same host as the agent can have one.
+pub trait PathResolver {
+    /// The real path, if it exists and differs.
+    fn real_path(&self, path: &str) -> Option<String>;
+}
+
+/// Most entries that each of the plural facts may have; more are cut and reported as unknown.
+pub const MAX_ENTRIES: usize = 1024;
+
+
+pub mod patch;
+pub mod path;
+pub mod shell;
+pub mod url;

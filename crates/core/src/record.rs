@@ -1,0 +1,226 @@
+//! Records: what the ledger holds. The envelope is the leaf of the Merkle tree; the body is stored beside it and can be erased.
+
+mod leaf;
+
+use std::fmt;
+use std::str::FromStr;
+
+use rust_decimal::Decimal;
+
+use crate::decision::Effect;
+use crate::digest::Digest;
+use crate::id::{ApprovalId, RecordId, SessionId};
+use crate::time::Timestamp;
+
+pub use leaf::LeafError;
+
+/// The most bytes a leaf may have: entry bundles write its length in sixteen bits.
+pub const MAX_LEAF: usize = 65_535;
+
+/// The most bytes of a claimed text that an envelope holds; the rest is represented by a digest.
+pub const MAX_CLAIMED: usize = 256;
+
+/// What a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RecordKind {
+    /// An action and the decision on it.
+    Decision,
+    /// What became of an action.
+    Outcome,
+    /// Something else an agent said.
+    Observation,
+    /// A person's decision on an approval.
+    Approval,
+    /// Something that should not have happened.
+    Alarm,
+    /// A policy came into force, was refused, or is weaker than closed.
+    Policy,
+    /// The difference between an estimate and the reported actual.
+    Settlement,
+    /// A body was erased.
+    Erasure,
+    /// Answers that were given without a record.
+    Gap,
+    /// A decision that was recorded after its caller had been told deny.
+    Retracted,
+    /// A session began.
+    Session,
+}
+
+impl RecordKind {
+    /// All kinds.
+    pub const ALL: [RecordKind; 11] = [
+        RecordKind::Decision,
+        RecordKind::Outcome,
+        RecordKind::Observation,
+        RecordKind::Approval,
+        RecordKind::Alarm,
+        RecordKind::Policy,
+        RecordKind::Settlement,
+        RecordKind::Erasure,
+        RecordKind::Gap,
+        RecordKind::Retracted,
+        RecordKind::Session,
+    ];
+
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            RecordKind::Decision => "decision",
+            RecordKind::Outcome => "outcome",
+            RecordKind::Observation => "observation",
+            RecordKind::Approval => "approval",
+            RecordKind::Alarm => "alarm",
+            RecordKind::Policy => "policy",
+            RecordKind::Settlement => "settlement",
+            RecordKind::Erasure => "erasure",
+            RecordKind::Gap => "gap",
+            RecordKind::Retracted => "retracted",
+            RecordKind::Session => "session",
+        }
+    }
+}
+
+impl fmt::Display for RecordKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.word())
+    }
+}
+
+impl FromStr for RecordKind {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<RecordKind, ()> {
+        RecordKind::ALL.into_iter().find(|kind| kind.word() == word).ok_or(())
+    }
+}
+
+/// An amount with its unit: `usd`, `tokens`, `calls`, or `rate` (one call against an hourly limit).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Amount {
+    /// The unit.
+    pub unit: String,
+    /// The amount; a settlement may be negative.
+    pub value: Decimal,
+    /// For `rate`: the limit an hour that was in force, which the bucket refills by.
+    pub limit: Option<u32>,
+}
+
+/// Everything about a record that is proven: the leaf of the Merkle tree is its canonical JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// The record's own identifier.
+    pub id: RecordId,
+    /// When it was made.
+    pub time: Timestamp,
+    /// What it is about.
+    pub kind: RecordKind,
+    /// The session it belongs to.
+    pub session: Option<SessionId>,
+    /// Who acted: the authenticated principal. Empty for records of the ledger itself.
+    pub principal: String,
+    /// The agent, as claimed.
+    pub agent: String,
+    /// The principal's team.
+    pub team: String,
+    /// The principal's organisation.
+    pub org: String,
+    /// The door that it came in by.
+    pub door: String,
+    /// The canonical tool.
+    pub tool: String,
+    /// The tool's name as sent, where it differs.
+    pub name: String,
+    /// The decision.
+    pub decision: Option<Effect>,
+    /// The rule that decided.
+    pub rule: String,
+    /// Marks that this record sets on the session.
+    pub taints: Vec<String>,
+    /// Amounts that it reserves or settles.
+    pub amounts: Vec<Amount>,
+    /// The keyed digest of the action.
+    pub action: Option<Digest>,
+    /// The approval concerned.
+    pub approval: Option<ApprovalId>,
+    /// When that approval expires.
+    pub expires: Option<Timestamp>,
+    /// Outcome, alarm or event code.
+    pub code: String,
+    /// A key that is unique in the ledger.
+    pub once: Option<String>,
+    /// Sequences of earlier records that this one is about.
+    pub links: Vec<u64>,
+    /// Digest of the policy in force.
+    pub policy: Option<Digest>,
+    /// SHA-256 over salt and body.
+    pub body: Option<Digest>,
+}
+
+impl Envelope {
+    /// An envelope with nothing but identifier, time and kind.
+    pub fn new(id: RecordId, time: Timestamp, kind: RecordKind) -> Envelope {
+        Envelope {
+            id,
+            time,
+            kind,
+            session: None,
+            principal: String::new(),
+            agent: String::new(),
+            team: String::new(),
+            org: String::new(),
+            door: String::new(),
+            tool: String::new(),
+            name: String::new(),
+            decision: None,
+            rule: String::new(),
+            taints: Vec::new(),
+            amounts: Vec::new(),
+            action: None,
+            approval: None,
+            expires: None,
+            code: String::new(),
+            once: None,
+            links: Vec::new(),
+            policy: None,
+            body: None,
+        }
+    }
+
+    /// The leaf: RFC 8785 JSON, at most [`MAX_LEAF`] bytes. Claimed texts are expected to be cut already ([`claimed`]).
+    pub fn to_leaf(&self) -> Result<Vec<u8>, LeafError> {
+        leaf::encode(self)
+    }
+
+    /// Reads a leaf. Only the canonical form is accepted, so that one record has one leaf.
+    pub fn from_leaf(leaf: &[u8]) -> Result<Envelope, LeafError> {
+        leaf::decode(leaf)
+    }
+}
+
+/// The digest of a body as envelopes carry it: over salt and stored bytes.
+pub fn body_digest(salt: &[u8; 32], body: &[u8]) -> Digest {
+    Digest::of_parts(&[salt, body])
+}
+
+/// A claimed text as an envelope holds it: whole up to [`MAX_CLAIMED`] bytes, else cut there and followed by its digest.
+///
+/// ```
+/// use proctor_core::record::claimed;
+/// assert_eq!(claimed("short"), "short");
+/// assert!(claimed(&"x".repeat(1000)).len() < 340);
+/// assert_ne!(claimed(&"x".repeat(1000)), claimed(&"x".repeat(1001)));
+/// ```
+pub fn claimed(text: &str) -> String {
+    if text.len() <= MAX_CLAIMED {
+        return text.to_owned();
+    }
+    let mut end = MAX_CLAIMED;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…#{}", text.get(..end).unwrap_or_default(), Digest::of(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! A policy document: the sections of the Agent Assembly document, and `default`, `rules`, `modules`.
+
+use proctor_core::decision::Effect;
+use proctor_core::json::Json;
+use rust_decimal::Decimal;
+
+/// Where something stands in a source file; line and column from 1, column in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Position {
+    /// Line.
+    pub line: usize,
+    /// Column.
+    pub column: usize,
+}
+
+/// A value with the place where it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    /// Its place.
+    pub at: Position,
+}
+
+/// Something wrong with a policy source.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The source's name: a file, or what the caller called it.
+    pub file: String,
+    /// Where in it.
+    pub at: Position,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}:{}:{}: {}", self.file, self.at.line, self.at.column, self.message)
+    }
+}
+
+/// Which agents a document speaks about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum DocumentScope {
+    /// Everybody.
+    #[default]
+    Global,
+    /// One organisation.
+    Org(String),
+    /// One team.
+    Team(String),
+    /// One agent: its principal, or the UUID that Agent Assembly derives from its id.
+    Agent(String),
+    /// One tool (either name).
+    Tool(String),
+}
+
+/// A document, read and checked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Document {
+    /// The source's name.
+    pub file: String,
+    /// `metadata.name` of the envelope form, if given.
+    pub name: String,
+    /// `version`, if given.
+    pub version: String,
+    /// `scope`.
+    pub scope: DocumentScope,
+    /// `default`.
+    pub default: Option<Located<Effect>>,
+    /// `rules`; `None` if the key is absent.
+    pub rules: Option<Vec<Rule>>,
+    /// `modules`.
+    pub modules: Vec<Located<Module>>,
+    /// `network.allowlist`; `None`: no such section.
+    pub network_allowlist: Option<Vec<Located<String>>>,
+    /// `tools`.
+    pub tools: Vec<ToolSection>,
+    /// `data`.
+    pub data: Option<DataSection>,
+    /// `budget`.
+    pub budget: Option<BudgetSection>,
+    /// `schedule.active_hours`.
+    pub active_hours: Option<ActiveHours>,
+    /// `capabilities`.
+    pub capabilities: Option<CapabilitySection>,
+    /// `approval_timeout_secs` or `approval.timeout_seconds` (the latter wins); default 300.
+    pub approval_timeout_secs: Option<u32>,
+    /// `approval.escalation_role`: who may approve, if a rule does not say.
+    pub escalation_role: Option<String>,
+}
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// `id`.
+    pub id: String,
+    /// `when`: a CEL condition; absent: always.
+    pub when: Option<Located<String>>,
+    /// `then`.
+    pub then: Effect,
+    /// `reason`.
+    pub reason: String,
+    /// `expires` of ask, in microseconds.
+    pub expires_micros: Option<u64>,
+    /// `approvers` of ask.
+    pub approvers: Vec<String>,
+    /// `retry_after` of defer, in milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// `set` of modify: JSON pointer into the action, and the value.
+    pub set: Vec<(String, Json)>,
+    /// `paths` of redact: JSONPaths from the action; `None`: what the scanner found.
+    pub paths: Option<Vec<String>>,
+    /// `taint`: marks set when the rule matches and the action is let through.
+    pub taints: Vec<String>,
+    /// Where the rule begins.
+    pub at: Position,
+}
+
+/// A module named by a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Module {
+    /// A Cedar policy set.
+    Cedar(String),
+    /// A Rego module.
+    Rego(String),
+}
+
+/// `tools.NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolSection {
+    /// The key: a name, a glob, or `*`.
+    pub name: String,
+    /// `allow`; absent is false.
+    pub allow: bool,
+    /// `limit_per_hour`.
+    pub limit_per_hour: Option<u32>,
+    /// `requires_approval_if`, read.
+    pub requires_approval_if: Option<crate::expression::Expression>,
+    /// Where the key stands.
+    pub at: Position,
+}
+
+/// What is done when a secret is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CredentialAction {
+    /// Cut it and answer redact.
+    #[default]
+    RedactOnly,
+    /// Deny.
+    Block,
+    /// Leave the answer alone.
+    AlertOnly,
+    /// Cut it, answer redact, and raise an alarm.
+    AlertAndRedact,
+}
+
+/// `data`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DataSection {
+    /// `sensitive_patterns`: regular expressions.
+    pub sensitive_patterns: Vec<Located<String>>,
+    /// `credential_action`; `None` if not written.
+    pub credential_action: Option<CredentialAction>,
+}
+
+/// `budget`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BudgetSection {
+    /// Every limit that is written, with the name of its key for messages (`daily_limit_usd`, `tokens.team_daily`, …).
+    pub limits: Vec<Limit>,
+    /// `timezone`, an IANA name; empty is UTC.
+    pub timezone: String,
+    /// `window`: a rolling window instead of the calendar day, in microseconds.
+    pub window_micros: Option<u64>,
+    /// `action_on_exceed: suspend`.
+    pub suspend: bool,
+}
+
+/// One limit of a budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    /// The key it was written under, below `budget`.
+    pub key: String,
+    /// Whose spending.
+    pub account: crate::question::Account,
+    /// Of what.
+    pub unit: crate::question::Unit,
+    /// A calendar month rather than a day (or the rolling window).
+    pub monthly: bool,
+    /// The most that may be spent.
+    pub most: Decimal,
+}
+
+/// `schedule.active_hours`: `[start, end)` in minutes of the day; overnight if start > end; `23:59` as end means the end of
+/// the day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveHours {
+    /// First minute.
+    pub start: u16,
+    /// Minute after the last; 1440 for the end of the day.
+    pub end: u16,
+    /// IANA name.
+    pub timezone: String,
+}
+
+/// `capabilities`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CapabilitySection {
+    /// `allow`; `None` if absent.
+    pub allow: Option<Vec<String>>,
+    /// `deny`.
+    pub deny: Vec<String>,
+}

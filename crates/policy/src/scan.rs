@@ -1,0 +1,116 @@
+//! Finds secrets and personal data in text and in JSON, and cuts them out.
+//!
+//! Five passes, in this order: literal prefixes and the operator's own patterns, digit runs, e-mail
+//! addresses, high entropy, storage account keys. Every pass walks the text a bounded number of times, so a
+//! scan costs time linear in the length of the text, whatever the text is.
+
+mod bytes;
+mod custom;
+mod digits;
+mod email;
+mod entropy;
+mod fuzz;
+mod json;
+mod kind;
+mod literals;
+mod path;
+mod redaction;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, LazyLock};
+
+pub use custom::PatternError;
+pub use fuzz::fuzz_scan;
+pub use json::{JsonFinding, MAX_JSON_DEPTH, MAX_REPORTED_FINDINGS};
+pub use kind::FindingKind;
+pub use path::{json_path_child, json_path_index};
+pub use redaction::{REDACTED_WHOLE, leading_kind, redact};
+
+use bytes::Summary;
+use custom::CustomPatterns;
+
+/// One finding: what it is, and where it stands as UTF-8 byte offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finding {
+    /// What was found.
+    pub kind: FindingKind,
+    /// The first byte of the finding.
+    pub offset: usize,
+    /// The byte after the last byte of the finding.
+    pub end: usize,
+}
+
+/// A compiled scanner: immutable, shared between threads, cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Scanner {
+    custom: Arc<CustomPatterns>,
+}
+
+impl Scanner {
+    /// Compiles a scanner that also reports every match of `sensitive_patterns` as [`FindingKind::Custom`].
+    ///
+    /// A pattern that matches the empty text finds nothing there; more than a thousand matches of one pattern
+    /// make the rest of the text one finding.
+    pub fn new(sensitive_patterns: &[String]) -> Result<Scanner, PatternError> {
+        Ok(Scanner { custom: Arc::new(CustomPatterns::compile(sensitive_patterns)?) })
+    }
+
+    /// The scanner without patterns of the operator's own.
+    pub fn standard() -> &'static Scanner {
+        static STANDARD: LazyLock<Scanner> =
+            LazyLock::new(|| Scanner { custom: Arc::new(CustomPatterns::none()) });
+        &STANDARD
+    }
+
+    /// All findings in `text`, in the order of their offsets. Findings of different kinds may overlap;
+    /// findings of the same kind do not. Nothing is allocated when nothing is found.
+    pub fn scan(&self, text: &str) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let summary = Summary::of(text);
+        let account_keys = literals::find(text, &mut findings);
+        self.custom.find(text, &mut findings);
+        if summary.may_hold_digit_secret() {
+            digits::find(text, &mut findings);
+        }
+        if summary.has_at_sign {
+            email::find(text, &mut findings);
+        }
+        entropy::find(text, summary.has_opening_bracket, &mut findings);
+        findings.extend(account_keys);
+        if findings.len() > 1 {
+            findings.sort_by_key(|finding| finding.offset);
+            merge_same_kind(&mut findings);
+        }
+        findings
+    }
+
+    pub(crate) fn has_custom_patterns(&self) -> bool {
+        !self.custom.is_empty()
+    }
+}
+
+impl Default for Scanner {
+    fn default() -> Scanner {
+        Scanner::standard().clone()
+    }
+}
+
+/// Joins overlapping findings of the same kind: the place of the first, the furthest end of all.
+fn merge_same_kind(sorted: &mut Vec<Finding>) {
+    let mut last_of_kind: [Option<usize>; FindingKind::ALL.len()] = [None; FindingKind::ALL.len()];
+    let mut merged: Vec<Finding> = Vec::with_capacity(sorted.len());
+    for finding in sorted.drain(..) {
+        let Some(last) = last_of_kind.get_mut(finding.kind as usize) else { continue };
+        if let Some(previous) = last.and_then(|index| merged.get_mut(index))
+            && finding.offset < previous.end
+        {
+            previous.end = previous.end.max(finding.end);
+            continue;
+        }
+        *last = Some(merged.len());
+        merged.push(finding);
+    }
+    *sorted = merged;
+}

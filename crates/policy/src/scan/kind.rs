@@ -1,0 +1,105 @@
+//! What a finding can be.
+
+macro_rules! finding_kinds {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What was found. The variants' names are the labels used on the wire.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum FindingKind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl FindingKind {
+            /// Every kind, in declaration order.
+            pub const ALL: [FindingKind; [$(stringify!($name)),*].len()] = [$(FindingKind::$name),*];
+
+            /// The label used on the wire.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(FindingKind::$name => stringify!($name),)*
+                }
+            }
+
+            /// What replaces a finding of this kind in redacted text.
+            pub const fn replacement(self) -> &'static str {
+                match self {
+                    $(FindingKind::$name => concat!("[REDACTED:", stringify!($name), "]"),)*
+                }
+            }
+        }
+    };
+}
+
+finding_kinds! {
+    /// An OpenAI key.
+    OpenAiKey,
+    /// An Anthropic key.
+    AnthropicKey,
+    /// An AWS access key, long-lived or temporary.
+    AwsAccessKey,
+    /// A Google Cloud service account file.
+    GcpServiceAccount,
+    /// An Azure storage connection string, or the account key in one.
+    AzureConnectionString,
+    /// A GitHub personal access token.
+    GitHubPat,
+    /// A GitHub app's installation token.
+    GitHubAppToken,
+    /// A GitHub OAuth token.
+    GitHubOAuthToken,
+    /// A GitHub app's user token.
+    GitHubUserToken,
+    /// A GitHub refresh token.
+    GitHubRefreshToken,
+    /// A Slack bot token.
+    SlackBotToken,
+    /// A Slack user token.
+    SlackUserToken,
+    /// A Slack OAuth token.
+    SlackOAuthToken,
+    /// A Slack app-level token.
+    SlackAppToken,
+    /// A Slack refresh token.
+    SlackRefreshToken,
+    /// A PostgreSQL connection URL.
+    PostgresUrl,
+    /// A MySQL connection URL.
+    MysqlUrl,
+    /// A MongoDB connection URL.
+    MongodbUrl,
+    /// An RSA private key.
+    RsaPrivateKey,
+    /// An elliptic-curve private key.
+    EcPrivateKey,
+    /// An OpenSSH private key.
+    OpensshPrivateKey,
+    /// A private key in PKCS #8 form.
+    PrivateKey,
+    /// A PGP private key.
+    PgpPrivateKey,
+    /// A US social security number.
+    SsnPattern,
+    /// A payment card number with a valid check digit.
+    CreditCardLuhn,
+    /// An e-mail address.
+    EmailAddress,
+    /// Text too random to be prose.
+    GenericHighEntropy,
+    /// A match of one of the operator's own patterns, or data too deep to be looked at.
+    Custom,
+}
+
+impl FindingKind {
+    /// The kind with this label.
+    pub fn from_name(name: &str) -> Option<FindingKind> {
+        FindingKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Which kind names a place where several overlap: the highest.
+    pub const fn priority(self) -> u8 {
+        match self {
+            FindingKind::GenericHighEntropy => 0,
+            FindingKind::EmailAddress => 1,
+            _ => 2,
+        }
+    }
+}

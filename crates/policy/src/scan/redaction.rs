@@ -1,0 +1,55 @@
+//! Cuts findings out of a text.
+
+use super::{Finding, FindingKind};
+
+/// What replaces a whole text that cannot be cut in parts.
+pub const REDACTED_WHOLE: &str = "[REDACTED]";
+
+/// The text with every finding replaced by its label. Findings that overlap are replaced together, under the
+/// label of the highest priority. A finding that does not fit the text makes the whole text `[REDACTED]`.
+pub fn redact(text: &str, findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return text.to_owned();
+    }
+    cut(text, &joined(findings)).unwrap_or_else(|| REDACTED_WHOLE.to_owned())
+}
+
+/// The kind that names a place where all of `kinds` were found: the highest priority, the first of equals.
+pub fn leading_kind(kinds: impl IntoIterator<Item = FindingKind>) -> Option<FindingKind> {
+    kinds.into_iter().reduce(
+        |leading, kind| {
+            if kind.priority() > leading.priority() { kind } else { leading }
+        },
+    )
+}
+
+/// The findings in order, those that overlap joined into one.
+fn joined(findings: &[Finding]) -> Vec<Finding> {
+    let mut sorted = findings.to_vec();
+    sorted.sort_by_key(|finding| (finding.offset, finding.end));
+    sorted.dedup_by(|next, kept| {
+        let overlaps = next.offset < kept.end;
+        if overlaps {
+            kept.end = kept.end.max(next.end);
+            if next.kind.priority() > kept.kind.priority() {
+                kept.kind = next.kind;
+            }
+        }
+        overlaps
+    });
+    sorted
+}
+
+/// Nothing if a span lies outside the text, inside a character, or ends before it starts.
+fn cut(text: &str, spans: &[Finding]) -> Option<String> {
+    let mut redacted = String::with_capacity(text.len());
+    let mut copied_to = 0;
+    for span in spans {
+        text.get(span.offset..span.end)?;
+        redacted.push_str(text.get(copied_to..span.offset)?);
+        redacted.push_str(span.kind.replacement());
+        copied_to = span.end;
+    }
+    redacted.push_str(text.get(copied_to..)?);
+    Some(redacted)
+}
