@@ -3,11 +3,17 @@
 //! Canonical tool name; paths made absolute and cleaned; shell commands taken apart; files of patches; hosts of URLs. What is
 //! not understood stays visible in `unknown`.
 
+pub mod patch;
+pub mod path;
+pub mod shell;
 pub mod tool;
+pub mod url;
+
+mod gather;
 
 use rust_decimal::Decimal;
 
-use crate::action::ActionKind;
+use crate::action::{Action, ActionKind};
 use crate::json::Json;
 
 /// The evaluator's semantic version. It names the tables and rules of this module, the language of conditions and the
@@ -76,8 +82,10 @@ pub trait PathResolver {
 /// Most entries that each of the plural facts may have; more are cut and reported as unknown.
 pub const MAX_ENTRIES: usize = 1024;
 
+/// The facts of an action.
+pub fn normalise(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
+    gather::facts(action, resolver)
+}
 
-pub mod patch;
-pub mod path;
-pub mod shell;
-pub mod url;
+#[cfg(test)]
+mod tests;

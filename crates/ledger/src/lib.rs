@@ -1,3 +1,25 @@
-//! x
+//! The ledger: what agents did, in one append-only log that can be proven.
+//!
+//! - [`writer::Ledger`] owns a state directory and appends records, many to a commit; each draft gets a
+//!   [`writer::Receipt`] or is [`writer::NotRecorded`].
+//! - [`reader::Reader`] reads records, bodies, state rows and tree hashes, also while another process writes.
+//! - [`fsck::fsck`] checks everything that is stored against everything else.
+//! - [`store`] is where the bytes are kept: SQLite, behind a trait.
+//! - [`merkle`], [`tiles`], [`note`], [`checkpoint`], [`witness`] and [`keys`] are the proofs.
 
+pub mod checkpoint;
+pub mod error;
+pub mod fsck;
+pub mod keys;
+pub mod lock;
 pub mod merkle;
+pub mod note;
+pub mod reader;
+pub mod store;
+pub mod tiles;
+pub mod witness;
+pub mod writer;
+
+pub use error::{OpenError, ReadError, StoreError};
+pub use reader::Reader;
+pub use writer::{Draft, Ledger, NotRecorded, Options, Pending, Receipt, StateRow};

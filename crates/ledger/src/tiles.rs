@@ -135,7 +135,12 @@ impl TilePlace {
 /// Those of level 0 name the entry bundles that change as well. There are none when the tree did not grow.
 pub fn new_tiles(old_size: u64, new_size: u64) -> NewTiles {
     let within = new_size <= MAX_TREE_SIZE;
-    NewTiles { old_size, new_size: if within { new_size } else { MAX_TREE_SIZE }, level: 0, index: old_size >> TILE_HEIGHT }
+    NewTiles {
+        old_size,
+        new_size: if within { new_size } else { MAX_TREE_SIZE },
+        level: 0,
+        index: old_size >> TILE_HEIGHT,
+    }
 }
 
 /// Iterator over the tiles that a growing tree adds or widens: see [`new_tiles`].

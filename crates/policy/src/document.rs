@@ -1,8 +1,26 @@
 //! A policy document: the sections of the Agent Assembly document, and `default`, `rules`, `modules`.
 
+mod budget;
+mod fields;
+mod fuzz;
+mod keys;
+mod node;
+mod problems;
+mod read;
+mod rules;
+mod scalar;
+pub mod schema;
+mod sections;
+pub mod target;
+
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use rust_decimal::Decimal;
+
+pub use fuzz::fuzz_document;
+pub use node::{MAX_DEPTH, MAX_NODES, MAX_SOURCE_BYTES, MAX_TEXT_BYTES};
+pub use read::read_document;
+pub use rules::{DEFAULT_RETRY_AFTER_MS, MAX_RULES, MAX_WHEN_BYTES};
 
 /// Where something stands in a source file; line and column from 1, column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -11,6 +29,25 @@ pub struct Position {
     pub line: usize,
     /// Column.
     pub column: usize,
+}
+
+impl Position {
+    /// The place so many characters into a text that begins here and keeps its lines and indentation, as a literal block
+    /// does. In a folded or escaped text it is only near.
+    #[must_use]
+    pub fn inside(self, text: &str, characters: usize) -> Position {
+        let before = text.chars().take(characters);
+        let (mut line, mut column) = (self.line, self.column);
+        for character in before {
+            if character == '\n' {
+                line += 1;
+                column = self.column;
+            } else {
+                column += 1;
+            }
+        }
+        Position { line, column }
+    }
 }
 
 /// A value with the place where it was written.

@@ -1,1 +1,54 @@
-fn main(){}
+//! The front door of Proctor: the command line, and the only place where the parts are put together.
+
+mod access;
+mod approver;
+mod cli;
+mod commands;
+mod config;
+mod engine;
+mod failure;
+mod gate;
+mod lines;
+mod log;
+mod output;
+mod owner;
+mod policy_files;
+mod state_dir;
+mod system;
+mod watch;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::failure::{FAILED, Failure};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    // A file-size limit is an error of a write, not a reason to die.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { FAILED } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let outcome = commands::run(cli);
+    log::flush();
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(Failure { code, lines }) => {
+            for line in lines {
+                output::error(&line);
+            }
+            ExitCode::from(code)
+        }
+    }
+}

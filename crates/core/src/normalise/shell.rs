@@ -14,9 +14,9 @@ mod expansion;
 mod grammar;
 mod interpreter;
 mod keyword;
-mod operand;
 mod reader;
 mod redirect;
+mod special;
 mod unwrap;
 mod word;
 mod wrapper;
@@ -25,6 +25,7 @@ mod wrapper;
 mod tests;
 
 use collect::Collector;
+use word::Word;
 
 /// Command lines longer than this many bytes are not parsed.
 pub const MAX_INPUT_BYTES: usize = 256 * 1024;
@@ -74,6 +75,14 @@ pub fn parse(command: &str) -> ShellFacts {
     }
     reader::parse_code(&mut collector, command, false);
     collector.finish()
+}
+
+/// The operands of a known program, and its options with their values.
+pub(super) fn operands(program: &str, arguments: &[String]) -> (Vec<String>, Vec<(String, String)>) {
+    let words: Vec<Word> = arguments.iter().map(|argument| Word::literal(argument)).collect();
+    let found = arguments::read(&words, &effects::options_of(program), true);
+    let values = found.values.iter().map(|(option, value)| (option.clone(), value.text())).collect();
+    (found.operands.iter().map(Word::text).collect(), values)
 }
 
 /// Parses arbitrary bytes and returns how many facts were found; a random driver can call it.

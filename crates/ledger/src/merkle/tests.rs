@@ -42,7 +42,8 @@ impl SlowTree {
         let mut levels = vec![self.leaves()];
         while levels.last().is_some_and(|level| level.len() > 1) {
             let below = levels.last().unwrap();
-            levels.push(below.as_chunks::<2>().0.iter().map(|[left, right]| node_hash(left, right)).collect());
+            levels
+                .push(below.as_chunks::<2>().0.iter().map(|[left, right]| node_hash(left, right)).collect());
         }
         AllLevels(levels)
     }

@@ -56,9 +56,9 @@ impl<'a> Iterator for EntryBundle<'a> {
         if self.taken == usize::from(TILE_WIDTH) {
             return Some(Err(EntryBundleError::TooMany));
         }
-        let split = bytes.split_first_chunk::<2>().and_then(|(length, rest)| {
-            rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
-        });
+        let split = bytes
+            .split_first_chunk::<2>()
+            .and_then(|(length, rest)| rest.split_at_checked(usize::from(u16::from_be_bytes(*length))));
         let Some((entry, rest)) = split else {
             return Some(Err(EntryBundleError::Truncated { entry: self.taken }));
         };

@@ -42,7 +42,9 @@ pub enum TileReadError<E: std::error::Error + 'static> {
         size: u64,
     },
     /// The stored tile has too few bytes or ends inside a hash.
-    #[error("tile `{path}` is damaged: it should have {expected} bytes or whole hashes more, but has {found}")]
+    #[error(
+        "tile `{path}` is damaged: it should have {expected} bytes or whole hashes more, but has {found}"
+    )]
     Damaged {
         /// The tile's path.
         path: String,
@@ -86,11 +88,8 @@ impl<R: TileReader> HashReader for TiledTree<R> {
         }
         let bytes =
             self.tiles.tile(tile).map_err(|source| TileReadError::Read { path: tile.path(), source })?;
-        let damaged = || TileReadError::Damaged {
-            path: tile.path(),
-            expected: tile.byte_length(),
-            found: bytes.len(),
-        };
+        let damaged =
+            || TileReadError::Damaged { path: tile.path(), expected: tile.byte_length(), found: bytes.len() };
         let (hashes, []) = bytes.as_chunks::<HASH_BYTES>() else { return Err(damaged()) };
         if hashes.len() < usize::from(tile.width()) {
             return Err(damaged());

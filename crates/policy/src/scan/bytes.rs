@@ -15,7 +15,10 @@ const SEPARATED_HEX: u8 = 32;
 
 const CLASSES: [u8; 256] = classes();
 
-#[expect(clippy::indexing_slicing, reason = "both indices are below 256, and the table is built by the compiler")]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "both indices are below 256, and the table is built by the compiler"
+)]
 const fn classes() -> [u8; 256] {
     let mut table = [0; 256];
     let mut byte: u8 = 0;

@@ -11,8 +11,17 @@ const MIN_DOMAIN_BYTES: usize = 3;
 pub(super) fn find(text: &str, findings: &mut Vec<Finding>) {
     let mut terminators = Next::new(text, first_terminator);
     let mut dots = Next::new(text, |rest| rest.find('.'));
+    let mut previous_at = 0;
+    let mut offset = 0;
     for (at, _) in text.match_indices('@') {
-        let Some(offset) = local_part_start(text, at) else { continue };
+        // Only what follows the sign before is new: a long row of signs is walked once.
+        if let Some(start) = text.get(previous_at..at).and_then(after_last_delimiter) {
+            offset = previous_at + start;
+        }
+        previous_at = at;
+        if !(1..=MAX_LOCAL_BYTES).contains(&(at - offset)) {
+            continue;
+        }
         let domain = at + 1;
         let unbounded_end = terminators.at_or_after(domain).unwrap_or(text.len());
         let end = text.floor_char_boundary(unbounded_end.min(domain + MAX_DOMAIN_BYTES));
@@ -23,19 +32,10 @@ pub(super) fn find(text: &str, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Where the local part before the `@` at `at` starts, unless it is empty or too long.
-fn local_part_start(text: &str, at: usize) -> Option<usize> {
-    let mut start = at;
-    for (place, character) in text.get(..at)?.char_indices().rev() {
-        if is_local_part_delimiter(character) {
-            break;
-        }
-        if at - place > MAX_LOCAL_BYTES {
-            return None;
-        }
-        start = place;
-    }
-    (start < at).then_some(start)
+fn after_last_delimiter(text: &str) -> Option<usize> {
+    let (place, delimiter) =
+        text.char_indices().rfind(|&(_, character)| is_local_part_delimiter(character))?;
+    Some(place + delimiter.len_utf8())
 }
 
 fn is_local_part_delimiter(character: char) -> bool {

@@ -55,10 +55,13 @@ pub(super) fn find(text: &str, may_hold_labels: bool, findings: &mut Vec<Finding
 /// Looks at one run of ASCII without whitespace, which is long enough to be looked at.
 fn find_in_token(bytes: &[u8], (start, end): Span, findings: &mut Vec<Finding>) {
     let Some(token) = bytes.get(start..end) else { return };
-    let mut report =
-        |from: usize, to: usize| {
-            findings.push(Finding { kind: FindingKind::GenericHighEntropy, offset: start + from, end: start + to });
-        };
+    let mut report = |from: usize, to: usize| {
+        findings.push(Finding {
+            kind: FindingKind::GenericHighEntropy,
+            offset: start + from,
+            end: start + to,
+        });
+    };
     if token.len() <= MAX_TOKEN && clears_bar(token, &[]) {
         // A token that opens with a terminator would give an empty span: what is cut then reaches to the first
         // terminator after the opening ones.

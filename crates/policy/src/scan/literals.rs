@@ -55,7 +55,10 @@ const LITERALS: [(&str, Start); 29] = [
 const ACCOUNT_KEY: &str = "AccountKey=";
 
 static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "the literals are constant and few; every test of the scanner builds them")]
+    #[expect(
+        clippy::expect_used,
+        reason = "the literals are constant and few; every test of the scanner builds them"
+    )]
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .match_kind(MatchKind::LeftmostFirst)
@@ -137,10 +140,13 @@ fn extend_over_short_tails(text: &str, headers: &[PemHeaderFound], findings: &mu
     let mut shared: Option<PemBody> = None;
     for (header, end) in headers.iter().zip(ends).rev() {
         let Some(end) = end else { continue };
-        let mut body = shared
-            .take()
-            .filter(|body| body.end == end)
-            .unwrap_or_else(|| PemBody { end, seen_from: end, longest: 0, last: 0, closed: pem_close(bytes, end) });
+        let mut body = shared.take().filter(|body| body.end == end).unwrap_or_else(|| PemBody {
+            end,
+            seen_from: end,
+            longest: 0,
+            last: 0,
+            closed: pem_close(bytes, end),
+        });
         body.take_in(bytes, header.body);
         if body.longest >= LONG_RUN
             && (1..LONG_RUN).contains(&body.last)

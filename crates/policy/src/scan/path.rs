@@ -56,16 +56,18 @@ impl<'p> Path<'p> {
         let mut limit = MAX_RENDERED_BYTES;
         for step in steps.into_iter().rev() {
             let length_before = rendered.len();
+            let mut fits = true;
             match step {
                 Step::Prefix(prefix) => {
                     rendered.push_str(prefix);
                     limit += prefix.len();
                 }
-                Step::Name(name) if name.len() > MAX_RENDERED_BYTES => rendered.push('…'),
+                // Not even written and taken back: the name may be as long as the whole value.
+                Step::Name(name) if name.len() > MAX_RENDERED_BYTES => fits = false,
                 Step::Name(name) => push_name(&mut rendered, name),
                 Step::Index(index) => push_index(&mut rendered, *index),
             }
-            if rendered.len() > limit || rendered.ends_with('…') {
+            if !fits || rendered.len() > limit {
                 rendered.truncate(length_before);
                 rendered.push('…');
                 break;

@@ -11,7 +11,10 @@ pub fn redact(text: &str, findings: &[Finding]) -> String {
     if findings.is_empty() {
         return text.to_owned();
     }
-    cut(text, &joined(findings)).unwrap_or_else(|| REDACTED_WHOLE.to_owned())
+    // Every span is checked before spans are joined: joining could hide one that does not fit.
+    let all_fit = findings.iter().all(|finding| text.get(finding.offset..finding.end).is_some());
+    let cut = if all_fit { cut(text, &joined(findings)) } else { None };
+    cut.unwrap_or_else(|| REDACTED_WHOLE.to_owned())
 }
 
 /// The kind that names a place where all of `kinds` were found: the highest priority, the first of equals.
@@ -40,12 +43,11 @@ fn joined(findings: &[Finding]) -> Vec<Finding> {
     sorted
 }
 
-/// Nothing if a span lies outside the text, inside a character, or ends before it starts.
+/// Nothing if a span does not fit the text.
 fn cut(text: &str, spans: &[Finding]) -> Option<String> {
     let mut redacted = String::with_capacity(text.len());
     let mut copied_to = 0;
     for span in spans {
-        text.get(span.offset..span.end)?;
         redacted.push_str(text.get(copied_to..span.offset)?);
         redacted.push_str(span.kind.replacement());
         copied_to = span.end;

@@ -27,7 +27,7 @@ pub(super) fn expand(word: &Word) -> Option<Vec<Word>> {
             return None;
         }
     }
-    Some(done.iter().map(|marked| Word::from_marked(marked, word.is_quoted())).collect())
+    Some(done.iter().map(|marked| Word::from_marked(marked, false)).collect())
 }
 
 /// The first `{ … }` with a comma at its own level: its start, end and commas.

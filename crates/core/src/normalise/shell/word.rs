@@ -126,8 +126,9 @@ impl Word {
         self.pieces.iter().flat_map(|(kind, text)| text.chars().map(move |c| (c, *kind))).collect()
     }
 
-    /// The number of bytes of text, without building it.
-    pub(super) fn size(&self) -> usize {
-        self.pieces.iter().map(|(_, text)| text.len()).sum()
+    /// The word without its first characters.
+    pub(super) fn skip(&self, count: usize) -> Self {
+        let marked = self.marked();
+        Self::from_marked(marked.get(count..).unwrap_or_default(), true)
     }
 }

@@ -1,0 +1,336 @@
+//! Gathering the facts: walks the arguments, takes shell commands, patches and URLs apart, and collects what they touch.
+
+use super::path::absolute;
+use super::shell::{self, ShellCommand, ShellFacts};
+use super::{Facts, MAX_ENTRIES, PathResolver, patch, tool, url};
+use crate::action::{Action, ActionKind};
+use crate::json::Json;
+
+/// Argument names that hold a path.
+const PATH_NAMES: &[&str] = &[
+    "path", "file", "file_path", "filepath", "filename", "file_name", "target_file", "notebook_path", "directory", "dir",
+    "folder", "source", "src", "destination", "dest", "dst", "old_path", "new_path", "target", "output", "output_path",
+    "paths", "files",
+];
+/// Argument names that hold a shell command.
+const COMMAND_NAMES: &[&str] = &["command", "cmd", "script", "commands", "shell_command", "bash_command"];
+/// Argument names that hold a patch.
+const PATCH_NAMES: &[&str] = &["patch", "diff", "patch_text"];
+/// Argument names that hold a URL.
+const URL_NAMES: &[&str] = &["url", "uri", "endpoint", "target_url", "source_url", "href", "link", "urls", "base_url"];
+/// Programs whose plain operands are files.
+const FILE_PROGRAMS: &[&str] = &[
+    "cat", "less", "more", "head", "tail", "tac", "nl", "cp", "mv", "ln", "install", "rm", "rmdir", "unlink", "shred", "touch",
+    "truncate", "mkdir", "chmod", "chown", "chgrp", "stat", "ls", "source", ".", "vi", "vim", "nano", "ed", "strings", "xxd",
+    "od", "hexdump", "base64", "tar", "zip", "unzip", "gzip", "gunzip", "wc", "sort", "tee", "diff", "cmp", "readlink",
+    "realpath", "rsync", "scp",
+];
+
+pub(super) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
+    let mut facts = Facts {
+        kind: action.kind,
+        name: action.name.clone(),
+        tool: tool::canonical_tool(action),
+        args: action.args.clone(),
+        result: action.result.clone(),
+        metadata: action.metadata.clone(),
+        operation: action.operation.to_lowercase(),
+        command: action.command.clone(),
+        host: clean_host(&action.host),
+        port: action.port.unwrap_or(0),
+        url: action.url.clone(),
+        model: action.model.clone(),
+        text: action.text.clone(),
+        tokens: action.tokens,
+        cost_usd: action.cost_usd,
+        cwd: if action.cwd.is_empty() { String::new() } else { absolute(&action.cwd, "") },
+        depth: action.depth,
+        door: action.door.clone(),
+        ..Facts::default()
+    };
+    if facts.name.is_empty() {
+        facts.name.clone_from(&facts.tool);
+    }
+    let mut gatherer = Gatherer { facts, first_path: String::new() };
+    gatherer.gather(action);
+    let mut facts = gatherer.finish();
+    if let Some(resolver) = resolver {
+        add_real_paths(&mut facts, resolver);
+    }
+    bound(&mut facts);
+    facts
+}
+
+struct Gatherer {
+    facts: Facts,
+    first_path: String,
+}
+
+impl Gatherer {
+    fn gather(&mut self, action: &Action) {
+        let writes = self.writes_by_itself();
+        if !action.path.is_empty() {
+            self.add_path(&action.path, writes);
+        }
+        if !action.command.is_empty() {
+            self.add_command(&action.command);
+        }
+        let host = self.facts.host.clone();
+        self.add_host(host);
+        if !action.url.is_empty() {
+            self.add_url(&action.url);
+        }
+        // The arguments of `args` as sent; a result is data, not a target.
+        let args = std::mem::take(&mut self.facts.args);
+        self.walk("", &args, 0);
+        self.facts.args = args;
+    }
+
+    fn finish(mut self) -> Facts {
+        self.facts.path = std::mem::take(&mut self.first_path);
+        if self.facts.host.is_empty() {
+            self.facts.host = self.facts.hosts.first().cloned().unwrap_or_default();
+        }
+        self.facts
+    }
+
+    /// Whether the tool itself writes the paths that it is given.
+    fn writes_by_itself(&self) -> bool {
+        matches!(self.facts.tool.as_str(), "file_write" | "file_delete")
+            || (self.facts.kind == ActionKind::FileOperation && self.facts.operation != "read")
+    }
+
+    fn walk(&mut self, name: &str, value: &Json, depth: usize) {
+        if depth > 32 {
+            self.unknown("arguments nested too deep to search");
+            return;
+        }
+        match value {
+            Json::String(text) => self.leaf(name, text),
+            Json::Array(items) if is_any(COMMAND_NAMES, name) => self.argument_vector(items),
+            Json::Array(items) => items.iter().for_each(|item| self.walk(name, item, depth + 1)),
+            Json::Object(members) => members.iter().for_each(|(name, member)| self.walk(name, member, depth + 1)),
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
+    }
+
+    fn leaf(&mut self, name: &str, text: &str) {
+        let is_shell = self.facts.tool == "shell";
+        if is_any(COMMAND_NAMES, name) || (is_shell && (name == "input" || name == "code")) {
+            if self.facts.command.is_empty() {
+                text.clone_into(&mut self.facts.command);
+            }
+            self.add_command(text);
+        } else if is_any(PATCH_NAMES, name) || text.starts_with("*** Begin Patch") || text.starts_with("diff --git ") {
+            self.add_patch(text);
+        } else if is_any(URL_NAMES, name) {
+            if self.facts.url.is_empty() {
+                text.clone_into(&mut self.facts.url);
+            }
+            self.add_url(text);
+        } else if is_any(PATH_NAMES, name) {
+            if text.contains("://") && !text.starts_with("file:") {
+                self.add_url(text);
+            } else if !text.is_empty() {
+                let writes = self.writes_by_itself();
+                self.add_path(text, writes);
+            }
+        } else if text.contains("://") && !text.contains(char::is_whitespace) {
+            self.add_url(text);
+        }
+    }
+
+    /// A command as a list of words: quoted back into one line, so that one parser judges both forms.
+    fn argument_vector(&mut self, items: &[Json]) {
+        let words: Vec<String> = items.iter().filter_map(Json::as_str).map(quote).collect();
+        if words.len() < items.len() {
+            self.unknown("command words that are not strings");
+        }
+        let line = words.join(" ");
+        if self.facts.command.is_empty() {
+            self.facts.command = items.iter().filter_map(Json::as_str).collect::<Vec<_>>().join(" ");
+        }
+        self.add_command(&line);
+        // `["ls -l", "rm x"]` is a list of lines rather than of words.
+        for line in items.iter().filter_map(Json::as_str).filter(|line| line.contains(' ')) {
+            self.add_command(line);
+        }
+    }
+
+    fn add_command(&mut self, line: &str) {
+        let shell = shell::parse(line);
+        let bases = self.bases(&shell);
+        for command in &shell.commands {
+            push_new(&mut self.facts.commands, command.text.clone());
+            for operand in path_operands(command) {
+                self.add_path_from(&bases, operand, false);
+            }
+        }
+        for path in shell.reads.iter() {
+            self.add_path_from(&bases, path, false);
+        }
+        for path in shell.writes.iter().chain(&shell.deletes) {
+            self.add_path_from(&bases, path, true);
+        }
+        for host in url::hosts_of(&shell) {
+            self.add_host(host);
+        }
+        for unknown in shell.unknown {
+            push_new(&mut self.facts.unknown, unknown);
+        }
+    }
+
+    /// The directories that relative paths may start from: the action's own, and every one that a `cd` goes to. Which of them
+    /// holds at a given word depends on what succeeds at run time, so all are judged.
+    fn bases(&mut self, shell: &ShellFacts) -> Vec<String> {
+        let mut bases = vec![self.facts.cwd.clone()];
+        for command in &shell.commands {
+            let mut words = command.words.iter().map(String::as_str);
+            if !matches!(words.next(), Some("cd" | "pushd")) {
+                continue;
+            }
+            let Some(target) = words.find(|word| !word.starts_with('-')) else {
+                push_new(&mut bases, "~".to_owned());
+                continue;
+            };
+            let reached: Vec<String> = bases.iter().map(|base| absolute(target, base)).collect();
+            for base in reached {
+                if bases.len() >= 16 {
+                    self.unknown("too many changes of directory");
+                    return bases;
+                }
+                push_new(&mut bases, base);
+            }
+        }
+        bases
+    }
+
+    fn add_path_from(&mut self, bases: &[String], path: &str, writes: bool) {
+        for base in bases {
+            let path = absolute(path, base);
+            self.push_path(path, writes);
+        }
+    }
+
+    fn add_path(&mut self, path: &str, writes: bool) {
+        let path = absolute(path, &self.facts.cwd);
+        if self.first_path.is_empty() {
+            self.first_path.clone_from(&path);
+        }
+        self.push_path(path, writes);
+    }
+
+    fn push_path(&mut self, path: String, writes: bool) {
+        if writes {
+            push_new(&mut self.facts.writes, path.clone());
+        }
+        push_new(&mut self.facts.paths, path);
+    }
+
+    fn add_patch(&mut self, text: &str) {
+        let files = patch::files(text);
+        for path in files.writes.iter().chain(&files.deletes) {
+            self.add_path(path, true);
+        }
+        for unknown in files.unknown {
+            push_new(&mut self.facts.unknown, unknown);
+        }
+    }
+
+    fn add_url(&mut self, text: &str) {
+        match url::parse(text) {
+            Some(parts) if parts.scheme == "file" => self.add_path(text, false),
+            Some(parts) => {
+                if self.facts.port == 0 {
+                    self.facts.port = parts.port.unwrap_or(0);
+                }
+                self.add_host(parts.host);
+            }
+            None => self.unknown("a URL that cannot be read"),
+        }
+    }
+
+    fn add_host(&mut self, host: String) {
+        if !host.is_empty() {
+            push_new(&mut self.facts.hosts, host);
+        }
+    }
+
+    fn unknown(&mut self, what: &str) {
+        push_new(&mut self.facts.unknown, what.to_owned());
+    }
+}
+
+/// The words of a command that name files: those with a slash, and all plain operands of programs that take files.
+fn path_operands(command: &ShellCommand) -> impl Iterator<Item = &str> {
+    let program = command.words.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+    let takes_files = FILE_PROGRAMS.contains(&program);
+    command.words.iter().skip(1).filter_map(move |word| {
+        let value = match word.strip_prefix('-') {
+            Some(option) => option.split_once('=').map(|(_, value)| value)?,
+            None => word.as_str(),
+        };
+        // `of=/dev/sda` and the like.
+        let value = match value.split_once('=') {
+            Some((_, after)) if after.starts_with(['/', '~', '.']) => after,
+            _ => value,
+        };
+        let looks_like_path = value.starts_with(['~', '.', '/']) || value.contains('/');
+        let is_path = !value.is_empty() && !value.contains("://") && (takes_files || looks_like_path);
+        is_path.then_some(value)
+    })
+}
+
+fn add_real_paths(facts: &mut Facts, resolver: &dyn PathResolver) {
+    for path in facts.paths.clone() {
+        let Some(real) = resolver.real_path(&path) else { continue };
+        if facts.writes.contains(&path) {
+            push_new(&mut facts.writes, real.clone());
+        }
+        push_new(&mut facts.paths, real);
+    }
+}
+
+/// Cuts what is too long, and says so.
+fn bound(facts: &mut Facts) {
+    let mut cut = false;
+    for list in [&mut facts.paths, &mut facts.writes, &mut facts.commands, &mut facts.hosts, &mut facts.unknown] {
+        cut |= list.len() > MAX_ENTRIES;
+        list.truncate(MAX_ENTRIES);
+    }
+    if cut {
+        facts.unknown.truncate(MAX_ENTRIES - 1);
+        facts.unknown.push(format!("more than {MAX_ENTRIES} paths, commands or hosts"));
+    }
+}
+
+fn push_new(list: &mut Vec<String>, entry: String) {
+    // Past the bound the list is cut anyway; not comparing any more keeps this from becoming quadratic.
+    if list.len() > MAX_ENTRIES || list.contains(&entry) {
+        return;
+    }
+    list.push(entry);
+}
+
+fn is_any(names: &[&str], name: &str) -> bool {
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// A word in single quotes, as a shell would need it.
+fn quote(word: &str) -> String {
+    if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte)) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// A host as sent, in the one spelling that rules compare with.
+fn clean_host(host: &str) -> String {
+    if host.is_empty() {
+        return String::new();
+    }
+    match url::parse(&format!("host://{host}")) {
+        Some(parts) => parts.host,
+        None => host.to_lowercase(),
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of the shell parser.
+
+mod cases;
+mod limits;
+mod properties;

@@ -1,0 +1,133 @@
+//! What can go wrong with a ledger as a whole.
+
+use std::path::PathBuf;
+
+use crate::fsck::Finding;
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// No room is left.
+    #[error("the disk is full; make room where the ledger is kept ({0})")]
+    Full(String),
+    /// What was read cannot be right.
+    #[error("the ledger is damaged: {0}; check it with `proctor audit fsck`")]
+    Damaged(String),
+    /// Reading or writing failed.
+    #[error("the ledger could not be read or written: {0}")]
+    Io(String),
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> StoreError {
+        use rusqlite::ErrorCode;
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::Full(error.to_string()),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation) => {
+                StoreError::Damaged(error.to_string())
+            }
+            Some(_) => StoreError::Io(error.to_string()),
+            // Not SQLite's: a column of the wrong type, a number out of range.
+            None => StoreError::Damaged(error.to_string()),
+        }
+    }
+}
+
+/// Why something could not be read from a ledger.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no such record.
+    #[error("there is no record `{seq}`; the ledger has {size} records")]
+    NoRecord {
+        /// The sequence asked for.
+        seq: u64,
+        /// How many records there are.
+        size: u64,
+    },
+    /// A record's leaf cannot be read.
+    #[error("record {seq} is damaged: {reason}; check the ledger with `proctor audit fsck`")]
+    Leaf {
+        /// The record's sequence.
+        seq: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no ledger there.
+    #[error("there is no ledger in `{}`", dir.display())]
+    NotThere {
+        /// The state directory.
+        dir: PathBuf,
+    },
+    /// The ledger was written by a later version.
+    #[error("the ledger has format `{found}`, but this version reads format `{expected}`; use the version that wrote it")]
+    Format {
+        /// The format found.
+        found: String,
+        /// The format this version reads.
+        expected: String,
+    },
+}
+
+/// Why a ledger could not be opened for writing.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process owns the state directory.
+    #[error("the state directory is owned by {}; only one process may write to it", owner(*pid))]
+    Owned {
+        /// The owner's process id, when it could be read.
+        pid: Option<u32>,
+    },
+    /// Something is wrong with what is stored; nothing was written.
+    #[error("the ledger is damaged, and nothing was written: {}", join(findings))]
+    Damaged {
+        /// What was found.
+        findings: Vec<Finding>,
+    },
+    /// The signing key is not the ledger's.
+    #[error("the ledger belongs to key `{ledger}`, but was opened with key `{given}`")]
+    WrongKey {
+        /// The verifier key that the ledger was made with.
+        ledger: String,
+        /// The verifier key of the signing key given.
+        given: String,
+    },
+    /// The signing key cannot sign checkpoints.
+    #[error("key `{name}` cannot sign checkpoints: {reason}")]
+    UnusableKey {
+        /// The key's name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The ledger was written by a later version.
+    #[error("the ledger has format `{found}`, but this version writes format `{expected}`; use the version that wrote it")]
+    Format {
+        /// The format found.
+        found: String,
+        /// The format this version writes.
+        expected: String,
+    },
+    /// The directory or a file in it cannot be made or read.
+    #[error("`{}`: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn owner(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+fn join(findings: &[Finding]) -> String {
+    let texts: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    texts.join("; ")
+}

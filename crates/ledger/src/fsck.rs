@@ -1,0 +1,106 @@
+//! Checking a ledger: everything that is stored against everything else, without writing.
+
+mod file;
+mod finding;
+mod index;
+mod records;
+mod tables;
+
+use std::path::Path;
+
+use proctor_core::record::Envelope;
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+use crate::keys::VerifierKey;
+use crate::store::{Access, DATABASE_FILE, Durability, open_connection};
+use crate::writer::StateRow;
+
+pub(crate) use file::check_file;
+pub use finding::{Finding, FindingKind};
+
+/// Findings after which no more are listed: one broken disk block can make thousands.
+pub const MAX_FINDINGS: usize = 1000;
+
+/// What a check may be given besides the directory.
+#[derive(Default)]
+pub struct FsckOptions<'a> {
+    /// The key that must have signed. If absent, the key that the ledger itself names: then a ledger that somebody
+    /// made anew, with a key of their own, is found to be in order.
+    pub key: Option<VerifierKey>,
+    /// Computes the state rows from the records. If absent, state rows are only checked for their form.
+    pub refold: Option<&'a mut dyn Refold>,
+    /// Is told how many records of how many are checked.
+    pub progress: Option<&'a mut dyn FnMut(u64, u64)>,
+}
+
+/// Computes state rows from records once more.
+pub trait Refold {
+    /// Takes the next record.
+    fn record(&mut self, seq: u64, envelope: &Envelope);
+
+    /// All rows that must be there after the last record.
+    fn expected_rows(&mut self) -> Vec<ExpectedRow>;
+}
+
+/// A state row that must be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedRow {
+    /// The row.
+    pub row: StateRow,
+    /// The record that made it, if that is to be checked.
+    pub seq: Option<u64>,
+}
+
+/// Checks the ledger in a state directory; an empty list means that everything fits.
+///
+/// It only reads, needs little memory however large the ledger is, and may run while the owner writes: it then
+/// checks what was there when it began.
+pub fn fsck(dir: &Path, options: FsckOptions<'_>) -> Vec<Finding> {
+    let path = dir.join(DATABASE_FILE);
+    let mut report = Report { findings: check_file(&path, Durability::Power), left_out: 0 };
+    if report.findings.iter().any(|finding| finding.kind == FindingKind::Unreadable) {
+        return report.findings;
+    }
+    let checked = open_connection(&path, Access::Read).and_then(|mut connection| {
+        let transaction = connection.transaction()?;
+        check(&transaction, options, &mut report)
+    });
+    if let Err(error) = checked {
+        report.add(FindingKind::Database, DATABASE_FILE, error.to_string());
+    }
+    report.end()
+}
+
+fn check(connection: &Connection, mut options: FsckOptions<'_>, report: &mut Report) -> Result<(), StoreError> {
+    tables::check_integrity(connection, report)?;
+    tables::check_schema(connection, report)?;
+    let key = tables::check_meta(connection, options.key.take(), report)?;
+    let size = records::check_records(connection, key.as_ref(), &mut options, report)?;
+    tables::check_counts(connection, size, report)?;
+    tables::check_state(connection, size, options.refold, report)
+}
+
+/// Findings so far.
+struct Report {
+    findings: Vec<Finding>,
+    left_out: u64,
+}
+
+impl Report {
+    fn add(&mut self, kind: FindingKind, where_: impl Into<String>, what: impl Into<String>) {
+        if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(Finding::new(kind, where_, what));
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn end(mut self) -> Vec<Finding> {
+        if self.left_out > 0 {
+            let what = format!("{} more findings are not listed", self.left_out);
+            self.findings.push(Finding::new(FindingKind::Database, DATABASE_FILE, what));
+        }
+        self.findings
+    }
+}

@@ -1,0 +1,235 @@
+//! The index: which of each 256 records have a session, principal, agent, kind or approval; and their times.
+
+use std::collections::HashMap;
+
+use proctor_core::record::Envelope;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::schema::{BLOCK, from_sql, to_sql};
+use crate::error::StoreError;
+
+/// Terms that are remembered with their numbers before the memory is emptied.
+const REMEMBERED_TERMS: usize = 1 << 16;
+
+/// What a term is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Dimension {
+    Session = 1,
+    Principal = 2,
+    Agent = 3,
+    Kind = 4,
+    Approval = 5,
+}
+
+/// Which of a block's records are meant.
+pub(crate) type Bits = [u8; 32];
+
+/// The terms that a record is found by. Empty texts are not indexed.
+pub(crate) fn terms_of(envelope: &Envelope, mut each: impl FnMut(Dimension, &str)) {
+    if let Some(session) = envelope.session {
+        each(Dimension::Session, &session.to_string());
+    }
+    if !envelope.principal.is_empty() {
+        each(Dimension::Principal, &envelope.principal);
+    }
+    if !envelope.agent.is_empty() {
+        each(Dimension::Agent, &envelope.agent);
+    }
+    each(Dimension::Kind, envelope.kind.word());
+    if let Some(approval) = envelope.approval {
+        each(Dimension::Approval, &approval.to_string());
+    }
+}
+
+/// The milliseconds that a record's identifier begins with.
+pub(crate) fn id_millis(id: &[u8; 16]) -> i64 {
+    id.iter().take(6).fold(0, |millis, byte| millis << 8 | i64::from(*byte))
+}
+
+/// Sets the bit of the `n`th record of a block.
+pub(crate) fn set_bit(bits: &mut Bits, n: u64) {
+    let byte = usize::try_from(n / 8).unwrap_or(usize::MAX);
+    if let Some(byte) = bits.get_mut(byte) {
+        *byte |= 1 << (n % 8);
+    }
+}
+
+/// Whether the bit of the `n`th record of a block is set.
+pub(crate) fn has_bit(bits: &Bits, n: u64) -> bool {
+    let byte = usize::try_from(n / 8).unwrap_or(usize::MAX);
+    bits.get(byte).is_some_and(|byte| byte >> (n % 8) & 1 == 1)
+}
+
+/// The number of a term that is stored.
+pub(crate) fn find_term(
+    connection: &Connection,
+    dimension: Dimension,
+    text: &str,
+) -> Result<Option<i64>, StoreError> {
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM terms WHERE dimension = ?1 AND text = ?2")?;
+    Ok(statement.query_row((dimension as i64, text), |row| row.get(0)).optional()?)
+}
+
+/// A row of `blocks`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlockRow {
+    pub(crate) block: u64,
+    pub(crate) count: u64,
+    pub(crate) times: (i64, i64),
+    pub(crate) ids: (i64, i64),
+}
+
+impl BlockRow {
+    pub(crate) fn new(block: u64) -> BlockRow {
+        BlockRow { block, count: 0, times: (i64::MAX, i64::MIN), ids: (i64::MAX, i64::MIN) }
+    }
+
+    pub(crate) fn add(&mut self, envelope: &Envelope) {
+        let (time, id) = (envelope.time.micros(), id_millis(envelope.id.as_bytes()));
+        self.count += 1;
+        self.times = (self.times.0.min(time), self.times.1.max(time));
+        self.ids = (self.ids.0.min(id), self.ids.1.max(id));
+    }
+}
+
+/// A stored row of `blocks`; the last one if none is named.
+pub(crate) fn read_block(connection: &Connection, block: Option<u64>) -> Result<Option<BlockRow>, StoreError> {
+    const COLUMNS: &str = "SELECT block, count, min_time, max_time, min_id, max_id FROM blocks";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok((row.get(0)?, row.get(1)?, (row.get(2)?, row.get(3)?), (row.get(4)?, row.get(5)?)))
+    };
+    let row = if let Some(block) = block {
+        let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE block = ?1"))?;
+        statement.query_row([to_sql(block)], read).optional()?
+    } else {
+        let mut statement = connection.prepare_cached(&format!("{COLUMNS} ORDER BY block DESC LIMIT 1"))?;
+        statement.query_row((), read).optional()?
+    };
+    row.map(|(block, count, times, ids)| {
+        Ok(BlockRow { block: from_sql(block)?, count: from_sql(count)?, times, ids })
+    })
+    .transpose()
+}
+
+/// The writer's part of the index: the block that is being filled, and the numbers of known terms.
+///
+/// It runs ahead of the database within a transaction; if that fails, it must be thrown away and loaded anew.
+#[derive(Debug)]
+pub(super) struct IndexWriter {
+    open: BlockRow,
+    bits: HashMap<i64, Bits>,
+    touched: Vec<i64>,
+    numbers: HashMap<Dimension, HashMap<String, i64>>,
+    next_number: i64,
+}
+
+impl IndexWriter {
+    /// The index as it is stored.
+    pub(super) fn load(connection: &Connection) -> Result<IndexWriter, StoreError> {
+        let last: Option<i64> = connection.query_row("SELECT max(id) FROM terms", (), |row| row.get(0))?;
+        let mut index = IndexWriter {
+            open: read_block(connection, None)?.unwrap_or_else(|| BlockRow::new(0)),
+            bits: HashMap::new(),
+            touched: Vec::new(),
+            numbers: HashMap::new(),
+            next_number: last.unwrap_or(0).saturating_add(1),
+        };
+        let first = index.open.block.saturating_mul(BLOCK);
+        let mut statement = connection.prepare("SELECT seq, leaf FROM records WHERE seq >= ?1 ORDER BY seq")?;
+        let mut rows = statement.query([to_sql(first)])?;
+        while let Some(row) = rows.next()? {
+            let (seq, leaf): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            let envelope = Envelope::from_leaf(&leaf)
+                .map_err(|error| StoreError::Damaged(format!("record {seq}: {error}")))?;
+            let n = from_sql(seq)? % BLOCK;
+            let mut missing = false;
+            let mut failed = None;
+            terms_of(&envelope, |dimension, text| match find_term(connection, dimension, text) {
+                Ok(Some(number)) => set_bit(index.bits.entry(number).or_insert([0; 32]), n),
+                Ok(None) => missing = true,
+                Err(error) => failed = Some(error),
+            });
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            if missing {
+                return Err(StoreError::Damaged(format!("record {seq} is not in the index")));
+            }
+        }
+        Ok(index)
+    }
+
+    /// Adds a record, whose sequence follows the last one's.
+    pub(super) fn add(
+        &mut self,
+        connection: &Connection,
+        seq: u64,
+        envelope: &Envelope,
+    ) -> Result<(), StoreError> {
+        if seq / BLOCK != self.open.block {
+            self.flush(connection)?;
+            self.open = BlockRow::new(seq / BLOCK);
+            self.bits.clear();
+        }
+        self.open.add(envelope);
+        let n = seq % BLOCK;
+        let mut failed = None;
+        terms_of(envelope, |dimension, text| match self.number(connection, dimension, text) {
+            Ok(number) => {
+                let bits = self.bits.entry(number).or_insert([0; 32]);
+                set_bit(bits, n);
+                self.touched.push(number);
+            }
+            Err(error) => failed = Some(error),
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Writes what changed since the last time.
+    pub(super) fn flush(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        if self.touched.is_empty() {
+            return Ok(());
+        }
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        let mut statement = connection.prepare_cached(
+            "INSERT INTO postings(term, block, bits) VALUES (?1, ?2, ?3) \
+             ON CONFLICT(term, block) DO UPDATE SET bits = excluded.bits",
+        )?;
+        let block = to_sql(self.open.block);
+        for number in self.touched.drain(..) {
+            if let Some(bits) = self.bits.get(&number) {
+                statement.execute((number, block, bits.as_slice()))?;
+            }
+        }
+        let BlockRow { count, times, ids, .. } = self.open;
+        let mut statement = connection.prepare_cached(
+            "INSERT OR REPLACE INTO blocks(block, count, min_time, max_time, min_id, max_id) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        statement.execute((block, to_sql(count), times.0, times.1, ids.0, ids.1))?;
+        Ok(())
+    }
+
+    fn number(&mut self, connection: &Connection, dimension: Dimension, text: &str) -> Result<i64, StoreError> {
+        let known = self.numbers.entry(dimension).or_default();
+        if let Some(number) = known.get(text) {
+            return Ok(*number);
+        }
+        if known.len() >= REMEMBERED_TERMS {
+            known.clear();
+        }
+        let number = if let Some(number) = find_term(connection, dimension, text)? {
+            number
+        } else {
+            let mut statement =
+                connection.prepare_cached("INSERT INTO terms(id, dimension, text) VALUES (?1, ?2, ?3)")?;
+            statement.execute((self.next_number, dimension as i64, text))?;
+            self.next_number += 1;
+            self.next_number - 1
+        };
+        known.insert(text.to_owned(), number);
+        Ok(number)
+    }
+}

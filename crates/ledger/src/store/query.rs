@@ -1,0 +1,215 @@
+//! Finding records by combining the index's bits, block by block.
+
+use proctor_core::record::Envelope;
+use rusqlite::{Connection, OptionalExtension, Statement};
+
+use super::index::{Bits, Dimension, find_term, has_bit, read_block};
+use super::schema::{BLOCK, from_sql, to_sql};
+use super::{Filter, Order, Page, PageBound, StoredLeaf};
+use crate::error::StoreError;
+
+/// Blocks that are looked at for one page; then the page ends, so that no read takes long.
+const BLOCKS_A_PAGE: usize = 2048;
+
+/// How many records there are.
+pub(super) fn size(connection: &Connection) -> Result<u64, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT max(seq) FROM records")?;
+    let last: Option<i64> = statement.query_row((), |row| row.get(0))?;
+    last.map_or(Ok(0), |last| Ok(from_sql(last)?.saturating_add(1)))
+}
+
+/// The records from sequence `from` on, in the given direction, that fit the filter.
+pub(super) fn page(
+    connection: &Connection,
+    filter: &Filter,
+    from: u64,
+    order: Order,
+    bound: PageBound,
+) -> Result<Page, StoreError> {
+    let size = size(connection)?;
+    let (mut low, mut end) = filter.seqs.as_ref().map_or((0, size), |seqs| (seqs.start, seqs.end.min(size)));
+    match order {
+        Order::Ascending => low = low.max(from),
+        Order::Descending => end = end.min(from.saturating_add(1)),
+    }
+    let Some(terms) = Terms::of(connection, filter)? else { return Ok(Page::default()) };
+    if low >= end {
+        return Ok(Page::default());
+    }
+    let mut search = Search { connection, filter, order, bound, low, end, terms, page: Page::default(), bytes: 0 };
+    search.run()?;
+    Ok(search.page)
+}
+
+/// The numbers of the filter's terms.
+struct Terms {
+    /// All of these.
+    all: Vec<i64>,
+    /// Any of these; empty if kinds do not matter.
+    kinds: Vec<i64>,
+}
+
+impl Terms {
+    /// None if no record can fit, because a term does not occur at all.
+    fn of(connection: &Connection, filter: &Filter) -> Result<Option<Terms>, StoreError> {
+        // The first one drives the search, so those that are likely to be rare come first.
+        let wanted = [
+            (Dimension::Approval, filter.approval.map(|id| id.to_string())),
+            (Dimension::Session, filter.session.map(|id| id.to_string())),
+            (Dimension::Agent, filter.agent.clone()),
+            (Dimension::Principal, filter.principal.clone()),
+        ];
+        let mut all = Vec::new();
+        for (dimension, text) in wanted {
+            let Some(text) = text else { continue };
+            let Some(number) = find_term(connection, dimension, &text)? else { return Ok(None) };
+            all.push(number);
+        }
+        let mut kinds = Vec::new();
+        for kind in &filter.kinds {
+            kinds.extend(find_term(connection, Dimension::Kind, kind.word())?);
+        }
+        if kinds.is_empty() && !filter.kinds.is_empty() {
+            return Ok(None);
+        }
+        if let [only] = *kinds {
+            all.push(only);
+            kinds.clear();
+        }
+        Ok(Some(Terms { all, kinds }))
+    }
+}
+
+struct Search<'a> {
+    connection: &'a Connection,
+    filter: &'a Filter,
+    order: Order,
+    bound: PageBound,
+    low: u64,
+    end: u64,
+    terms: Terms,
+    page: Page,
+    bytes: usize,
+}
+
+impl Search<'_> {
+    fn run(&mut self) -> Result<(), StoreError> {
+        let direction = match self.order {
+            Order::Ascending => "ASC",
+            Order::Descending => "DESC",
+        };
+        let sql = if self.terms.all.is_empty() {
+            format!(
+                "SELECT block, NULL FROM blocks WHERE block >= ?1 AND block <= ?2 \
+                 AND max_time >= ?3 AND min_time < ?4 ORDER BY block {direction} LIMIT ?5"
+            )
+        } else {
+            format!(
+                "SELECT block, bits FROM postings WHERE term = ?3 AND block >= ?1 AND block <= ?2 \
+                 ORDER BY block {direction} LIMIT ?4"
+            )
+        };
+        let connection = self.connection;
+        let mut blocks = connection.prepare_cached(&sql)?;
+        let (first, last) = (to_sql(self.low / BLOCK), to_sql((self.end - 1) / BLOCK));
+        let limit = i64::try_from(BLOCKS_A_PAGE).unwrap_or(i64::MAX);
+        let mut rows = match self.terms.all.first() {
+            None => blocks.query((first, last, self.since(), self.until(), limit))?,
+            Some(term) => blocks.query((first, last, *term, limit))?,
+        };
+        let mut leaf = connection.prepare_cached("SELECT leaf FROM records WHERE seq = ?1")?;
+        let mut looked_at = 0;
+        let mut last_block = None;
+        while let Some(row) = rows.next()? {
+            let block = from_sql(row.get(0)?)?;
+            looked_at += 1;
+            last_block = Some(block);
+            let mut bits: Bits = row.get::<_, Option<Bits>>(1)?.unwrap_or([0xff; 32]);
+            self.narrow(block, &mut bits)?;
+            if !self.take(block, &bits, &mut leaf)? {
+                return Ok(());
+            }
+        }
+        if looked_at == BLOCKS_A_PAGE
+            && let Some(block) = last_block
+        {
+            self.page.next = match self.order {
+                Order::Ascending => Some(block.saturating_add(1).saturating_mul(BLOCK)),
+                Order::Descending => block.saturating_mul(BLOCK).checked_sub(1),
+            };
+        }
+        Ok(())
+    }
+
+    /// Clears the bits that the filter's other parts rule out.
+    fn narrow(&self, block: u64, bits: &mut Bits) -> Result<(), StoreError> {
+        if !self.terms.all.is_empty() && (self.filter.since.is_some() || self.filter.until.is_some()) {
+            let outside = read_block(self.connection, Some(block))?
+                .is_none_or(|row| row.times.1 < self.since() || row.times.0 >= self.until());
+            if outside {
+                *bits = [0; 32];
+                return Ok(());
+            }
+        }
+        for term in self.terms.all.iter().skip(1) {
+            let other = self.bits(*term, block)?;
+            bits.iter_mut().zip(other).for_each(|(byte, other)| *byte &= other);
+        }
+        if !self.terms.kinds.is_empty() {
+            let mut any: Bits = [0; 32];
+            for term in &self.terms.kinds {
+                let other = self.bits(*term, block)?;
+                any.iter_mut().zip(other).for_each(|(byte, other)| *byte |= other);
+            }
+            bits.iter_mut().zip(any).for_each(|(byte, any)| *byte &= any);
+        }
+        Ok(())
+    }
+
+    fn bits(&self, term: i64, block: u64) -> Result<Bits, StoreError> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT bits FROM postings WHERE term = ?1 AND block = ?2")?;
+        Ok(statement.query_row((term, to_sql(block)), |row| row.get(0)).optional()?.unwrap_or([0; 32]))
+    }
+
+    /// Adds the block's records that are left; false once the page is full.
+    fn take(&mut self, block: u64, bits: &Bits, leaf: &mut Statement<'_>) -> Result<bool, StoreError> {
+        let first = block.saturating_mul(BLOCK);
+        for step in 0..BLOCK {
+            let n = if self.order == Order::Ascending { step } else { BLOCK - 1 - step };
+            let seq = first.saturating_add(n);
+            if !has_bit(bits, n) || seq < self.low || seq >= self.end {
+                continue;
+            }
+            if self.page.records.len() >= self.bound.records || self.bytes >= self.bound.bytes {
+                self.page.next = Some(seq);
+                return Ok(false);
+            }
+            let Some(found) = leaf.query_row([to_sql(seq)], |row| row.get::<_, Vec<u8>>(0)).optional()? else {
+                return Err(StoreError::Damaged(format!("record {seq} is missing")));
+            };
+            if self.fits_time(seq, &found)? {
+                self.bytes += found.len();
+                self.page.records.push(StoredLeaf { seq, leaf: found });
+            }
+        }
+        Ok(true)
+    }
+
+    fn fits_time(&self, seq: u64, leaf: &[u8]) -> Result<bool, StoreError> {
+        if self.filter.since.is_none() && self.filter.until.is_none() {
+            return Ok(true);
+        }
+        let envelope = Envelope::from_leaf(leaf)
+            .map_err(|error| StoreError::Damaged(format!("record {seq}: {error}")))?;
+        Ok((self.since()..self.until()).contains(&envelope.time.micros()))
+    }
+
+    fn since(&self) -> i64 {
+        self.filter.since.map_or(i64::MIN, proctor_core::time::Timestamp::micros)
+    }
+
+    fn until(&self) -> i64 {
+        self.filter.until.map_or(i64::MAX, proctor_core::time::Timestamp::micros)
+    }
+}

@@ -1,0 +1,124 @@
+//! A batch while it is put together.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::pending::Slot;
+use super::queue::Entry;
+use super::{Receipt, StateRow, Tree};
+use crate::note::NoteSignature;
+use crate::store::{Batch, NewRecord, StateChange};
+
+/// What will be committed, and who waits for it.
+pub(super) struct Plan {
+    pub(super) batch: Batch,
+    /// The tree with the batch's records.
+    pub(super) tree: Tree,
+    /// For each of the batch's records who waits for it; none for the ledger's own.
+    pub(super) waiting: Vec<Option<Arc<Slot<Receipt>>>>,
+    /// Unique keys of this batch.
+    pub(super) once: HashMap<String, u64>,
+    /// Who wants a checkpoint of the result.
+    pub(super) checkpoint_for: Vec<Arc<Slot<String>>>,
+    /// Cosignatures to be added.
+    pub(super) cosignatures: Vec<Cosignature>,
+    /// Answers without a record that this batch accounts for.
+    pub(super) unrecorded: u64,
+}
+
+/// A cosignature, and who waits for the note that has it.
+pub(super) struct Cosignature {
+    pub(super) size: u64,
+    pub(super) signature: NoteSignature,
+    pub(super) slot: Arc<Slot<String>>,
+    /// The note with the signature, once it is put together.
+    pub(super) note: Option<String>,
+}
+
+impl Plan {
+    pub(super) fn new(tree: Tree) -> Plan {
+        Plan {
+            batch: Batch::default(),
+            tree,
+            waiting: Vec::new(),
+            once: HashMap::new(),
+            checkpoint_for: Vec::new(),
+            cosignatures: Vec::new(),
+            unrecorded: 0,
+        }
+    }
+
+    /// Whether there is nothing to commit.
+    pub(super) fn is_empty(&self) -> bool {
+        self.batch.records.is_empty() && self.checkpoint_for.is_empty() && self.cosignatures.is_empty()
+    }
+
+    /// Whether anybody waits for a record of this batch.
+    pub(super) fn has_drafts(&self) -> bool {
+        self.waiting.iter().any(Option::is_some)
+    }
+
+    /// The sequence that the next record gets.
+    pub(super) fn next_seq(&self) -> u64 {
+        self.tree.size()
+    }
+
+    /// Gives a draft its place.
+    pub(super) fn add(&mut self, entry: Entry) {
+        let seq = self.next_seq();
+        let Entry { envelope, leaf, hash, body, rows, erase, slot, .. } = entry;
+        if let Some(key) = &envelope.once {
+            self.once.insert(key.clone(), seq);
+        }
+        self.batch.erased.extend(erase);
+        self.add_rows(seq, rows);
+        self.tree.append(hash, &mut self.batch.tiles);
+        self.batch.records.push(NewRecord { seq, envelope, leaf, body });
+        self.waiting.push(Some(slot));
+    }
+
+    /// Gives a record of the ledger itself its place.
+    pub(super) fn add_own(&mut self, record: NewRecord, rows: Vec<StateRow>) {
+        self.add_rows(record.seq, rows);
+        self.tree.append(crate::merkle::leaf_hash(&record.leaf), &mut self.batch.tiles);
+        self.batch.records.push(record);
+        self.waiting.push(None);
+    }
+
+    /// Finishes tiles and rows, once all records are there.
+    pub(super) fn finish(&mut self) {
+        self.tree.grown(&mut self.batch.tiles);
+        coalesce(&mut self.batch.rows);
+    }
+
+    fn add_rows(&mut self, seq: u64, rows: Vec<StateRow>) {
+        self.batch
+            .rows
+            .extend(rows.into_iter().map(|StateRow { fold, key, value }| StateChange { fold, key, value, seq }));
+    }
+}
+
+/// Of several rows with the same key only the last one counts.
+fn coalesce(rows: &mut Vec<StateChange>) {
+    if rows.len() < 2 {
+        return;
+    }
+    let mut seen = HashSet::with_capacity(rows.len());
+    let mut last: Vec<bool> =
+        rows.iter().rev().map(|row| seen.insert((row.fold, row.key.as_str()))).collect();
+    drop(seen);
+    rows.retain(|_| last.pop().unwrap_or(true));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_row_of_a_key_wins() {
+        let row = |key: &str, seq| StateChange { fold: "f", key: key.to_owned(), value: None, seq };
+        let mut rows = vec![row("a", 1), row("b", 2), row("a", 3), row("c", 4), row("b", 5)];
+        coalesce(&mut rows);
+        assert_eq!(rows, [row("a", 3), row("c", 4), row("b", 5)]);
+    }
+}

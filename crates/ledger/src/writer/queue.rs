@@ -1,0 +1,262 @@
+//! The queue in front of the writer: bounded in drafts and bytes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use proctor_core::record::Envelope;
+
+use super::pending::Slot;
+use super::{NotRecorded, Options, Receipt, StateRow};
+use crate::merkle::Hash;
+use crate::note::NoteSignature;
+use crate::store::StoredBody;
+
+/// What an entry costs besides its leaf, body and rows.
+const ENTRY_OVERHEAD: usize = 512;
+
+/// A draft that is ready to get its place.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) envelope: Envelope,
+    pub(super) leaf: Vec<u8>,
+    pub(super) hash: Hash,
+    pub(super) body: Option<StoredBody>,
+    pub(super) rows: Vec<StateRow>,
+    pub(super) erase: Option<u64>,
+    pub(super) deadline: Option<Instant>,
+    /// Whether others may build on its effects, or it on theirs.
+    pub(super) stateful: bool,
+    /// The generation when it got its place.
+    pub(super) generation: u64,
+    pub(super) slot: Arc<Slot<Receipt>>,
+}
+
+impl Entry {
+    fn cost(&self) -> usize {
+        let rows: usize = self
+            .rows
+            .iter()
+            .map(|row| row.key.len() + row.value.as_ref().map_or(0, Vec::len) + size_of::<StateRow>())
+            .sum();
+        ENTRY_OVERHEAD + self.leaf.len() + self.body.as_ref().map_or(0, |body| body.bytes.len()) + rows
+    }
+}
+
+/// What waits in the queue.
+#[derive(Debug)]
+pub(super) enum Item {
+    Draft(Box<Entry>),
+    Checkpoint(Arc<Slot<String>>),
+    Cosign { size: u64, signature: NoteSignature, slot: Arc<Slot<String>> },
+}
+
+impl Item {
+    fn cost(&self) -> usize {
+        match self {
+            Item::Draft(entry) => entry.cost(),
+            Item::Checkpoint(_) | Item::Cosign { .. } => ENTRY_OVERHEAD,
+        }
+    }
+
+    /// Tells the caller that it was not done.
+    pub(super) fn refuse(self, reason: NotRecorded) {
+        match self {
+            Item::Draft(entry) => entry.slot.answer(Err(reason)),
+            Item::Checkpoint(slot) | Item::Cosign { slot, .. } => slot.answer(Err(reason)),
+        };
+    }
+}
+
+/// What the writer takes at once.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) items: Vec<Item>,
+    /// Denies that were answered without a record.
+    pub(super) unrecorded: u64,
+    /// Nothing more will come.
+    pub(super) finished: bool,
+}
+
+pub(super) struct Queue {
+    state: Mutex<QueueState>,
+    work: Condvar,
+    room: Condvar,
+    drafts: usize,
+    bytes: usize,
+    batch_records: usize,
+    batch_bytes: usize,
+}
+
+#[derive(Default)]
+struct QueueState {
+    items: VecDeque<Item>,
+    bytes: usize,
+    generation: u64,
+    unrecorded: u64,
+    /// There is a new reason to write although no item waits.
+    nudged: bool,
+    closed: bool,
+    writer_waits: bool,
+    callers_wait: usize,
+}
+
+impl Queue {
+    pub(super) fn new(options: &Options) -> Queue {
+        Queue {
+            state: Mutex::new(QueueState::default()),
+            work: Condvar::new(),
+            room: Condvar::new(),
+            drafts: options.queue_drafts.max(1),
+            bytes: options.queue_bytes,
+            batch_records: options.batch_records.max(1),
+            batch_bytes: options.batch_bytes,
+        }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
+    /// Gives the entry a place, waiting for one until its deadline.
+    pub(super) fn push(&self, mut entry: Box<Entry>, after: Option<u64>) -> Result<(), NotRecorded> {
+        let cost = entry.cost();
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return Err(NotRecorded::Closed);
+            }
+            if after.is_some_and(|generation| generation != state.generation) {
+                return Err(NotRecorded::Stale);
+            }
+            // What is larger than the whole queue goes through alone.
+            let fits = state.items.len() < self.drafts && state.bytes.saturating_add(cost) <= self.bytes;
+            if fits || state.items.is_empty() {
+                break;
+            }
+            state.callers_wait += 1;
+            let passed;
+            (state, passed) = self.wait_for_room(state, entry.deadline);
+            state.callers_wait -= 1;
+            if passed {
+                return Err(NotRecorded::Full);
+            }
+        }
+        entry.generation = state.generation;
+        self.put(state, Item::Draft(entry), cost);
+        Ok(())
+    }
+
+    /// Queues something else than a draft; there are few of these, so they do not wait for room.
+    pub(super) fn push_control(&self, item: Item) -> Result<(), NotRecorded> {
+        let state = self.lock();
+        if state.closed {
+            return Err(NotRecorded::Closed);
+        }
+        let cost = item.cost();
+        self.put(state, item, cost);
+        Ok(())
+    }
+
+    pub(super) fn note_unrecorded(&self) {
+        let mut state = self.lock();
+        state.unrecorded = state.unrecorded.saturating_add(1);
+        state.nudged = true;
+        self.wake_writer(&mut state);
+    }
+
+    /// So many of the unrecorded are on record now.
+    pub(super) fn unrecorded_written(&self, count: u64) {
+        let mut state = self.lock();
+        state.unrecorded = state.unrecorded.saturating_sub(count);
+    }
+
+    /// No more items are let in; those that are in will be taken.
+    pub(super) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        self.wake_writer(&mut state);
+        drop(state);
+        self.room.notify_all();
+    }
+
+    /// Starts a new generation and returns it.
+    pub(super) fn next_generation(&self) -> u64 {
+        let mut state = self.lock();
+        state.generation += 1;
+        state.generation
+    }
+
+    /// Starts a new generation and empties the queue in the same moment.
+    pub(super) fn fail_all(&self) -> (u64, VecDeque<Item>) {
+        let mut state = self.lock();
+        state.generation += 1;
+        state.bytes = 0;
+        let items = std::mem::take(&mut state.items);
+        self.room.notify_all();
+        (state.generation, items)
+    }
+
+    /// Everything that waits, up to the size of a batch; blocks until there is something to do.
+    pub(super) fn take(&self) -> Taken {
+        let mut state = self.lock();
+        while state.items.is_empty() && !state.nudged && !state.closed {
+            state.writer_waits = true;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.writer_waits = false;
+        state.nudged = false;
+        let mut taken = Taken { unrecorded: state.unrecorded, ..Taken::default() };
+        taken.items.reserve(state.items.len().min(self.batch_records));
+        let mut bytes = 0;
+        while taken.items.len() < self.batch_records
+            && let Some(cost) = state.items.front().map(Item::cost)
+        {
+            if !taken.items.is_empty() && bytes + cost > self.batch_bytes {
+                break;
+            }
+            bytes += cost;
+            taken.items.extend(state.items.pop_front());
+        }
+        state.bytes = state.bytes.saturating_sub(bytes);
+        taken.finished = state.closed && state.items.is_empty();
+        if state.callers_wait > 0 {
+            self.room.notify_all();
+        }
+        taken
+    }
+
+    fn put(&self, mut state: MutexGuard<'_, QueueState>, item: Item, cost: usize) {
+        state.bytes = state.bytes.saturating_add(cost);
+        state.items.push_back(item);
+        self.wake_writer(&mut state);
+    }
+
+    fn wake_writer(&self, state: &mut QueueState) {
+        // Waking costs a system call: only when it is needed.
+        if std::mem::take(&mut state.writer_waits) {
+            self.work.notify_one();
+        }
+    }
+
+    /// Waits until something was taken; true if the deadline passed.
+    fn wait_for_room<'a>(
+        &self,
+        state: MutexGuard<'a, QueueState>,
+        deadline: Option<Instant>,
+    ) -> (MutexGuard<'a, QueueState>, bool) {
+        let Some(deadline) = deadline else {
+            return (self.room.wait(state).unwrap_or_else(PoisonError::into_inner), false);
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return (state, true);
+        }
+        let (state, _) = self.room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+        (state, false)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,180 @@
+//! Conditions: CEL expressions over `action`, `agent`, `session` and `time`.
+//!
+//! The text is read by the CEL parser and compiled here to a small tree in which every name is resolved, so that an unknown
+//! variable, member or function is an error at load, and evaluation borrows what it reads instead of building it.
+//!
+//! Deviations from plain CEL, all of them stricter or bounded: a name that does not exist, an operator that can never apply and
+//! a comparison that can never be equal are errors at load; patterns and the members of the four variables are written, not
+//! computed; `type()`, messages and optional values do not exist; durations and timestamps count in microseconds.
+//!
+//! Below `action.args`, `action.result` and `action.metadata` a member can be missing. Reading it is CEL's error, which `||` and
+//! `&&` absorb; a condition that ends in it is false. When a missing member and another error meet, the error counts.
+
+mod functions;
+mod index;
+mod lower;
+mod names;
+mod node;
+mod position;
+mod run;
+mod shape;
+mod span;
+mod value;
+mod view;
+
+use cel::common::ast::SourceInfo;
+
+pub use index::Index;
+pub use run::{MAX_BUILT, MAX_STEPS};
+pub use shape::{MAX_BYTES, MAX_CHOICES, MAX_NESTING, MAX_SIGNS};
+pub use view::{NEVER_MICROS, View};
+
+use lower::{Lowered, Lowering};
+use node::{Kind, Node};
+use position::problem_at;
+use run::{Fault, Run};
+
+use crate::input::Input;
+use crate::question::Memory;
+
+/// A condition, compiled once and evaluated often.
+#[derive(Debug)]
+pub struct Condition {
+    node: Node,
+    warnings: Vec<ConditionProblem>,
+    index: Index,
+    asks_past: bool,
+}
+
+/// Something wrong with a condition, and where: line and column count from 1 within its text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {offset_line}, column {offset_column}: {message}")]
+pub struct ConditionProblem {
+    /// The line.
+    pub offset_line: usize,
+    /// The column, in characters.
+    pub offset_column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// What a condition says about an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Truth {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// It ended in a member below `args`, `result` or `metadata` that is missing: counts as false.
+    Missing,
+    /// It could not be evaluated: the action is denied.
+    Error(String),
+}
+
+impl Condition {
+    /// Compiles a condition. All problems are reported at once.
+    pub fn compile(text: &str) -> Result<Condition, Vec<ConditionProblem>> {
+        shape::check(text).map_err(|problem| vec![problem])?;
+        let (expr, source) = parse(text)?;
+        let mut lowering = Lowering::new(text, &source);
+        let lowered = lowering.lower(&expr);
+        let Lowering { mut problems, warnings, .. } = lowering;
+        match lowered {
+            Some(Lowered { node, kind: Kind::Bool | Kind::Any, asks, .. }) if problems.is_empty() => {
+                let index = index::of(&node);
+                Ok(Condition { node, warnings, index, asks_past: asks })
+            }
+            Some(lowered) if problems.is_empty() => {
+                let message = format!("a condition is true or false, and this is {}", lowered.kind.words());
+                Err(vec![problem_at(text, text.len() - text.trim_start().len(), message)])
+            }
+            _ => {
+                problems.sort_by_key(|problem| (problem.offset_line, problem.offset_column));
+                problems.dedup();
+                Err(problems)
+            }
+        }
+    }
+
+    /// What is allowed and probably not meant.
+    pub fn warnings(&self) -> Vec<ConditionProblem> {
+        self.warnings.clone()
+    }
+
+    /// What must hold for the condition to be true at all.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Whether it asks about the past.
+    pub fn asks_past(&self) -> bool {
+        self.asks_past
+    }
+
+    /// Evaluates it for one decision.
+    pub fn evaluate(&self, view: &View<'_>) -> Truth {
+        match Run::new(view).truth(&self.node) {
+            Ok(true) => Truth::True,
+            Ok(false) => Truth::False,
+            Err(Fault::Missing) => Truth::Missing,
+            Err(Fault::Error(message)) => Truth::Error(message.into_owned()),
+        }
+    }
+
+    /// The same, for a single condition.
+    pub fn evaluate_alone(&self, input: &Input, memory: &dyn Memory) -> Truth {
+        self.evaluate(&View::new(input, memory))
+    }
+}
+
+fn parse(text: &str) -> Result<(cel::IdedExpr, SourceInfo), Vec<ConditionProblem>> {
+    if text.trim().is_empty() {
+        return Err(vec![problem_at(text, 0, "the condition is empty; write `true` for always".to_owned())]);
+    }
+    // No macros: they are understood here, where their parts still have their places in the text.
+    let parser = cel::Env::default().with_optional_support(false).parser();
+    parser.parse_with_source_info(text).map_err(|errors| {
+        let mut problems: Vec<ConditionProblem> = errors
+            .errors
+            .iter()
+            .map(|error| ConditionProblem {
+                offset_line: usize::try_from(error.pos.0).unwrap_or(1).max(1),
+                offset_column: usize::try_from(error.pos.1).unwrap_or(1).max(1),
+                message: syntax_message(&error.msg),
+            })
+            .collect();
+        // The first says what is wrong; the others are what the parser stumbled over next.
+        problems.truncate(3);
+        problems
+    })
+}
+
+/// The parser's message, without its list of everything that could have followed.
+fn syntax_message(message: &str) -> String {
+    let message = message.strip_prefix("Syntax error: ").unwrap_or(message);
+    let message = match message.find("expecting {") {
+        Some(end) => message.get(..end).unwrap_or(message).trim_end(),
+        None => message,
+    };
+    let message = message.replace("'<EOF>'", "the end").replace("<EOF>", "the end").replace('\'', "`");
+    let message: String = message.chars().take(200).collect();
+    if message.contains("token recognition error at: `=") {
+        return "cannot be read: a comparison is written `==`".to_owned();
+    }
+    format!("cannot be read: {}", message.replace("token recognition error at:", "unexpected"))
+}
+
+/// For fuzzing: compiles any bytes as a condition and evaluates what compiles. Must not panic.
+pub fn fuzz_condition(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Ok(condition) = Condition::compile(&text) {
+        for input in fuzz::inputs() {
+            let _ = condition.evaluate_alone(&input, &fuzz::Yes);
+        }
+    }
+}
+
+mod fuzz;
+
+#[cfg(test)]
+mod tests;

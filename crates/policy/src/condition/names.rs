@@ -1,0 +1,193 @@
+//! The names that conditions know: variables, members, functions.
+
+use super::node::{Function, Kind, Member, PastFunction};
+
+/// The variables.
+pub(super) const VARIABLES: [&str; 4] = ["action", "agent", "session", "time"];
+
+/// Members of `action`.
+pub(super) const ACTION: [(&str, Member, Kind); 25] = [
+    ("kind", Member::ActionKind, Kind::Text),
+    ("name", Member::Name, Kind::Text),
+    ("tool", Member::Tool, Kind::Text),
+    ("args", Member::Args, Kind::Any),
+    ("result", Member::Result, Kind::Any),
+    ("metadata", Member::Metadata, Kind::Any),
+    ("operation", Member::Operation, Kind::Text),
+    ("path", Member::Path, Kind::Text),
+    ("command", Member::Command, Kind::Text),
+    ("host", Member::Host, Kind::Text),
+    ("port", Member::Port, Kind::Int),
+    ("url", Member::Url, Kind::Text),
+    ("model", Member::Model, Kind::Text),
+    ("text", Member::Text, Kind::Text),
+    ("tokens", Member::Tokens, Kind::Int),
+    ("cost_usd", Member::CostUsd, Kind::Double),
+    ("cwd", Member::Cwd, Kind::Text),
+    ("depth", Member::Depth, Kind::Int),
+    ("door", Member::Door, Kind::Text),
+    ("paths", Member::Paths, Kind::Texts),
+    ("writes", Member::Writes, Kind::Texts),
+    ("commands", Member::Commands, Kind::Texts),
+    ("hosts", Member::Hosts, Kind::Texts),
+    ("unknown", Member::Unknown, Kind::Texts),
+    ("findings", Member::Findings, Kind::Texts),
+];
+
+/// Members of `agent`.
+pub(super) const AGENT: [(&str, Member, Kind); 4] = [
+    ("name", Member::AgentName, Kind::Text),
+    ("principal", Member::Principal, Kind::Text),
+    ("team", Member::Team, Kind::Text),
+    ("org", Member::Org, Kind::Text),
+];
+
+/// Members of `session`.
+pub(super) const SESSION: [(&str, Member, Kind); 1] = [("id", Member::SessionId, Kind::Text)];
+
+/// Members of `time`.
+pub(super) const TIME: [(&str, Member, Kind); 5] = [
+    ("now", Member::Now, Kind::Timestamp),
+    ("hour", Member::Hour, Kind::Int),
+    ("minute", Member::Minute, Kind::Int),
+    ("weekday", Member::Weekday, Kind::Text),
+    ("date", Member::Date, Kind::Text),
+];
+
+/// The members of a variable.
+pub(super) fn members_of(variable: &str) -> &'static [(&'static str, Member, Kind)] {
+    match variable {
+        "action" => &ACTION,
+        "agent" => &AGENT,
+        "session" => &SESSION,
+        "time" => &TIME,
+        _ => &[],
+    }
+}
+
+/// Functions about the past, on `session` and `agent`.
+pub(super) const PAST: [(&str, PastFunction, Kind); 6] = [
+    ("called", PastFunction::Called, Kind::Bool),
+    ("count", PastFunction::Count, Kind::Int),
+    ("since", PastFunction::Since, Kind::Duration),
+    ("denied", PastFunction::Denied, Kind::Bool),
+    ("denied_count", PastFunction::DeniedCount, Kind::Int),
+    ("tainted", PastFunction::Tainted, Kind::Bool),
+];
+
+/// What `time.weekday` can be, Monday first.
+pub(super) const WEEKDAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+/// The macros.
+pub(super) const MACROS: [&str; 7] = ["has", "all", "exists", "exists_one", "existsOne", "filter", "map"];
+
+/// How a function is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// `x.f()`
+    Method,
+    /// `f(x)`
+    Global,
+    /// Either.
+    Both,
+}
+
+/// A function: its parameters include the value that a method is called on.
+#[derive(Debug)]
+pub(super) struct Signature {
+    pub(super) name: &'static str,
+    pub(super) style: Style,
+    pub(super) function: Function,
+    pub(super) takes: &'static [&'static [Kind]],
+    pub(super) gives: Kind,
+}
+
+const fn signature(
+    name: &'static str,
+    style: Style,
+    function: Function,
+    takes: &'static [&'static [Kind]],
+    gives: Kind,
+) -> Signature {
+    Signature { name, style, function, takes, gives }
+}
+
+const TEXT: &[Kind] = &[Kind::Text];
+const NUMBER_OR_TEXT: &[Kind] = &[Kind::Int, Kind::Uint, Kind::Double, Kind::Text];
+const MOMENT: &[Kind] = &[Kind::Timestamp];
+const MOMENT_OR_SPAN: &[Kind] = &[Kind::Timestamp, Kind::Duration];
+
+/// The functions.
+pub(super) const FUNCTIONS: [Signature; 27] = [
+    signature("contains", Style::Method, Function::Contains, &[TEXT, TEXT], Kind::Bool),
+    signature("startsWith", Style::Method, Function::StartsWith, &[TEXT, TEXT], Kind::Bool),
+    signature("endsWith", Style::Method, Function::EndsWith, &[TEXT, TEXT], Kind::Bool),
+    signature("matches", Style::Both, Function::Matches, &[TEXT, TEXT], Kind::Bool),
+    signature(
+        "size",
+        Style::Both,
+        Function::Size,
+        &[&[Kind::Text, Kind::Bytes, Kind::Texts, Kind::List, Kind::Map]],
+        Kind::Int,
+    ),
+    signature("lowerAscii", Style::Method, Function::LowerAscii, &[TEXT], Kind::Text),
+    signature("upperAscii", Style::Method, Function::UpperAscii, &[TEXT], Kind::Text),
+    signature("trim", Style::Method, Function::Trim, &[TEXT], Kind::Text),
+    signature(
+        "int",
+        Style::Global,
+        Function::Int,
+        &[&[Kind::Int, Kind::Uint, Kind::Double, Kind::Text, Kind::Timestamp]],
+        Kind::Int,
+    ),
+    signature("uint", Style::Global, Function::Uint, &[NUMBER_OR_TEXT], Kind::Uint),
+    signature("double", Style::Global, Function::Double, &[NUMBER_OR_TEXT], Kind::Double),
+    signature(
+        "string",
+        Style::Global,
+        Function::Text,
+        &[&[
+            Kind::Bool,
+            Kind::Int,
+            Kind::Uint,
+            Kind::Double,
+            Kind::Text,
+            Kind::Bytes,
+            Kind::Duration,
+            Kind::Timestamp,
+        ]],
+        Kind::Text,
+    ),
+    signature("bytes", Style::Global, Function::Bytes, &[&[Kind::Text, Kind::Bytes]], Kind::Bytes),
+    signature("bool", Style::Global, Function::Bool, &[&[Kind::Bool, Kind::Text]], Kind::Bool),
+    signature("dyn", Style::Global, Function::Dyn, &[&[Kind::Any]], Kind::Any),
+    signature("duration", Style::Global, Function::Duration, &[&[Kind::Text, Kind::Duration]], Kind::Duration),
+    signature(
+        "timestamp",
+        Style::Global,
+        Function::Timestamp,
+        &[&[Kind::Text, Kind::Int, Kind::Timestamp]],
+        Kind::Timestamp,
+    ),
+    signature("getFullYear", Style::Method, Function::Year, &[MOMENT], Kind::Int),
+    signature("getMonth", Style::Method, Function::Month, &[MOMENT], Kind::Int),
+    signature("getDayOfMonth", Style::Method, Function::DayOfMonth, &[MOMENT], Kind::Int),
+    signature("getDate", Style::Method, Function::Date, &[MOMENT], Kind::Int),
+    signature("getDayOfWeek", Style::Method, Function::DayOfWeek, &[MOMENT], Kind::Int),
+    signature("getDayOfYear", Style::Method, Function::DayOfYear, &[MOMENT], Kind::Int),
+    signature("getHours", Style::Method, Function::Hours, &[MOMENT_OR_SPAN], Kind::Int),
+    signature("getMinutes", Style::Method, Function::Minutes, &[MOMENT_OR_SPAN], Kind::Int),
+    signature("getSeconds", Style::Method, Function::Seconds, &[MOMENT_OR_SPAN], Kind::Int),
+    signature("getMilliseconds", Style::Method, Function::Milliseconds, &[MOMENT_OR_SPAN], Kind::Int),
+];
+
+/// The function of that name.
+pub(super) fn function(name: &str) -> Option<&'static Signature> {
+    FUNCTIONS.iter().find(|signature| signature.name == name)
+}
+
+/// The words for a runtime function in messages.
+pub(super) fn function_name(function: Function) -> &'static str {
+    FUNCTIONS.iter().find(|signature| signature.function == function).map_or("function", |signature| signature.name)
+}

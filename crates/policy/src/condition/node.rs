@@ -1,0 +1,222 @@
+//! A condition after loading: every name resolved, every fixed text, pattern and question built.
+
+use regex::Regex;
+
+use crate::question::{Question, Scope};
+
+/// What is known of a value's type before anything is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing.
+    Any,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Duration,
+    Timestamp,
+    /// A list of texts.
+    Texts,
+    List,
+    Map,
+}
+
+impl Kind {
+    /// The words for it in messages.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Kind::Any => "any value",
+            Kind::Null => "null",
+            Kind::Bool => "a boolean",
+            Kind::Int => "an int",
+            Kind::Uint => "a uint",
+            Kind::Double => "a double",
+            Kind::Text => "a string",
+            Kind::Bytes => "bytes",
+            Kind::Duration => "a duration",
+            Kind::Timestamp => "a timestamp",
+            Kind::Texts | Kind::List => "a list",
+            Kind::Map => "a map",
+        }
+    }
+
+    pub(super) const fn is_number(self) -> bool {
+        matches!(self, Kind::Int | Kind::Uint | Kind::Double)
+    }
+
+    pub(super) const fn is_list(self) -> bool {
+        matches!(self, Kind::Texts | Kind::List)
+    }
+}
+
+/// A value that is the same in every decision.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Constant {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(Box<str>),
+    Bytes(Box<[u8]>),
+    /// Microseconds.
+    Duration(i64),
+    /// Microseconds since 1970.
+    Timestamp(i64),
+}
+
+/// A member of `action`, `agent`, `session` or `time`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Member {
+    ActionKind,
+    Name,
+    Tool,
+    Args,
+    Result,
+    Metadata,
+    Operation,
+    Path,
+    Command,
+    Host,
+    Port,
+    Url,
+    Model,
+    Text,
+    Tokens,
+    CostUsd,
+    Cwd,
+    Depth,
+    Door,
+    Paths,
+    Writes,
+    Commands,
+    Hosts,
+    Unknown,
+    Findings,
+    AgentName,
+    Principal,
+    Team,
+    Org,
+    SessionId,
+    Now,
+    Hour,
+    Minute,
+    Weekday,
+    Date,
+}
+
+/// What a function about the past wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PastFunction {
+    Called,
+    Count,
+    Since,
+    Denied,
+    DeniedCount,
+    Tainted,
+}
+
+impl PastFunction {
+    /// The question that it asks.
+    pub(super) fn question(self, scope: Scope, text: String) -> Question {
+        match self {
+            PastFunction::Called | PastFunction::Count => Question::Called(scope, text),
+            PastFunction::Since => Question::Since(scope, text),
+            PastFunction::Denied | PastFunction::DeniedCount => Question::Denied(scope, text),
+            PastFunction::Tainted => Question::Tainted(scope, text),
+        }
+    }
+}
+
+/// The argument of a function about the past.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// Known at load.
+    Fixed(Question),
+    /// Computed from the action.
+    Computed(Box<Node>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    In,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Function {
+    Contains,
+    StartsWith,
+    EndsWith,
+    Matches,
+    Size,
+    LowerAscii,
+    UpperAscii,
+    Trim,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Bool,
+    Dyn,
+    Duration,
+    Timestamp,
+    Year,
+    Month,
+    DayOfMonth,
+    Date,
+    DayOfWeek,
+    DayOfYear,
+    Hours,
+    Minutes,
+    Seconds,
+    Milliseconds,
+}
+
+/// The macros over lists and maps.
+#[derive(Debug)]
+pub(super) enum Sweep {
+    All(Node),
+    Exists(Node),
+    ExistsOne(Node),
+    Filter(Node),
+    Map(Option<Node>, Node),
+}
+
+/// One step of a condition.
+#[derive(Debug)]
+pub(super) enum Node {
+    Constant(Constant),
+    /// A variable of a macro, counted from the outermost.
+    Local(usize),
+    Member(Member),
+    Select(Box<Node>, Box<str>),
+    Has(Box<Node>, Box<str>),
+    Index(Box<(Node, Node)>),
+    Past(PastFunction, Scope, Asked),
+    Not(Box<Node>),
+    Negate(Box<Node>),
+    And(Box<(Node, Node)>),
+    Or(Box<(Node, Node)>),
+    Choice(Box<(Node, Node, Node)>),
+    Binary(Operator, Box<(Node, Node)>),
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+    Call(Function, Vec<Node>),
+    Matches(Box<Node>, Box<Regex>),
+    Sweep(Box<(Node, Sweep)>),
+}

@@ -1,0 +1,167 @@
+//! What the conditions of one decision see.
+
+use std::cell::{Cell, OnceCell};
+
+use rust_decimal::prelude::ToPrimitive;
+
+use proctor_core::json::Json;
+
+use super::names::WEEKDAYS;
+use super::node::{Member, PastFunction};
+use super::run::Fault;
+use super::value::Value;
+use crate::input::Input;
+use crate::question::{Answer, Memory, Question, Scope};
+
+/// What `since` answers for what never happened: a hundred years, in microseconds.
+pub const NEVER_MICROS: i64 = 36_525 * 24 * 3600 * 1_000_000;
+
+/// The input and the past, as the conditions of one decision see them. Made once for a decision and shared by its conditions;
+/// nothing is computed before a condition reads it.
+pub struct View<'a> {
+    input: &'a Input,
+    memory: &'a dyn Memory,
+    session: OnceCell<String>,
+    calendar: OnceCell<Option<Calendar>>,
+    session_overflowed: Cell<Option<bool>>,
+    agent_overflowed: Cell<Option<bool>>,
+}
+
+struct Calendar {
+    hour: i64,
+    minute: i64,
+    weekday: &'static str,
+    date: String,
+}
+
+/// What members that hold an object show when the message had none.
+static EMPTY: Json = Json::Object(Vec::new());
+
+impl<'a> View<'a> {
+    /// A view of this input and this past.
+    pub fn new(input: &'a Input, memory: &'a dyn Memory) -> View<'a> {
+        View {
+            input,
+            memory,
+            session: OnceCell::new(),
+            calendar: OnceCell::new(),
+            session_overflowed: Cell::new(None),
+            agent_overflowed: Cell::new(None),
+        }
+    }
+
+    pub(super) fn member(&self, member: Member) -> Result<Value<'_>, Fault> {
+        let facts = &self.input.facts;
+        Ok(match member {
+            Member::ActionKind => Value::Text(facts.kind.word()),
+            Member::Name => Value::Text(&facts.name),
+            Member::Tool => Value::Text(&facts.tool),
+            Member::Args => object_or_empty(&facts.args),
+            Member::Result => Value::of_json(&facts.result),
+            Member::Metadata => object_or_empty(&facts.metadata),
+            Member::Operation => Value::Text(&facts.operation),
+            Member::Path => Value::Text(&facts.path),
+            Member::Command => Value::Text(&facts.command),
+            Member::Host => Value::Text(&facts.host),
+            Member::Port => Value::Int(i64::from(facts.port)),
+            Member::Url => Value::Text(&facts.url),
+            Member::Model => Value::Text(&facts.model),
+            Member::Text => Value::Text(&facts.text),
+            Member::Tokens => Value::Int(i64::try_from(facts.tokens).unwrap_or(i64::MAX)),
+            // A cost that no double can show is shown as more than any limit.
+            Member::CostUsd => Value::Double(facts.cost_usd.to_f64().unwrap_or(f64::INFINITY)),
+            Member::Cwd => Value::Text(&facts.cwd),
+            Member::Depth => Value::Int(i64::from(facts.depth)),
+            Member::Door => Value::Text(&facts.door),
+            Member::Paths => Value::Texts(&facts.paths),
+            Member::Writes => Value::Texts(&facts.writes),
+            Member::Commands => Value::Texts(&facts.commands),
+            Member::Hosts => Value::Texts(&facts.hosts),
+            Member::Unknown => Value::Texts(&facts.unknown),
+            Member::Findings => Value::Findings(&self.input.findings),
+            Member::AgentName => Value::Text(&self.input.agent),
+            Member::Principal => Value::Text(&self.input.caller.principal),
+            Member::Team => Value::Text(&self.input.caller.team),
+            Member::Org => Value::Text(&self.input.caller.org),
+            Member::SessionId => Value::Text(self.session.get_or_init(|| self.input.session.to_string())),
+            Member::Now => Value::Timestamp(self.input.now.micros()),
+            Member::Hour => Value::Int(self.calendar()?.hour),
+            Member::Minute => Value::Int(self.calendar()?.minute),
+            Member::Weekday => Value::Text(self.calendar()?.weekday),
+            Member::Date => Value::Text(&self.calendar()?.date),
+        })
+    }
+
+    pub(super) fn past(
+        &self,
+        function: PastFunction,
+        scope: Scope,
+        question: &Question,
+    ) -> Result<Value<'static>, Fault> {
+        if self.overflowed(scope)? {
+            return Err(Fault::error(match scope {
+                Scope::Session => "session memory is full",
+                Scope::Agent => "the memory of this principal is full",
+            }));
+        }
+        let answer = self.memory.answer(question).ok_or_else(unanswered)?;
+        Ok(match (function, answer) {
+            (PastFunction::Called | PastFunction::Denied, Answer::Count(count)) => Value::Bool(count > 0),
+            (PastFunction::Count | PastFunction::DeniedCount, Answer::Count(count)) => {
+                Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+            }
+            (PastFunction::Since, Answer::Micros(None)) => Value::Duration(NEVER_MICROS),
+            (PastFunction::Since, Answer::Micros(Some(micros))) => {
+                Value::Duration(i64::try_from(micros).unwrap_or(i64::MAX))
+            }
+            (PastFunction::Tainted, Answer::Truth(truth)) => Value::Bool(truth),
+            _ => return Err(unanswered()),
+        })
+    }
+
+    /// Asked once for each past that is read at all.
+    fn overflowed(&self, scope: Scope) -> Result<bool, Fault> {
+        let known = match scope {
+            Scope::Session => &self.session_overflowed,
+            Scope::Agent => &self.agent_overflowed,
+        };
+        if let Some(overflowed) = known.get() {
+            return Ok(overflowed);
+        }
+        match self.memory.answer(&Question::Overflowed(scope)) {
+            Some(Answer::Truth(overflowed)) => {
+                known.set(Some(overflowed));
+                Ok(overflowed)
+            }
+            _ => Err(unanswered()),
+        }
+    }
+
+    fn calendar(&self) -> Result<&Calendar, Fault> {
+        self.calendar
+            .get_or_init(|| {
+                let moment = jiff::Timestamp::from_microsecond(self.input.now.micros()).ok()?;
+                let civil = jiff::tz::TimeZone::UTC.to_datetime(moment);
+                let weekday = usize::try_from(civil.weekday().to_monday_zero_offset()).ok()?;
+                Some(Calendar {
+                    hour: i64::from(civil.hour()),
+                    minute: i64::from(civil.minute()),
+                    weekday: WEEKDAYS.get(weekday).copied()?,
+                    date: civil.date().to_string(),
+                })
+            })
+            .as_ref()
+            .ok_or_else(|| Fault::error("the time of the action is outside the calendar"))
+    }
+}
+
+fn object_or_empty(json: &Json) -> Value<'_> {
+    match json {
+        Json::Null => Value::Json(&EMPTY),
+        _ => Value::of_json(json),
+    }
+}
+
+fn unanswered() -> Fault {
+    Fault::error("what happened before is not known")
+}

@@ -1,0 +1,83 @@
+//! The keys of every object in a document. The reader and the JSON Schema both go by these tables.
+
+pub(super) const DOCUMENT: &[&str] = &[
+    "version",
+    "scope",
+    "default",
+    "rules",
+    "modules",
+    "network",
+    "tools",
+    "data",
+    "budget",
+    "schedule",
+    "capabilities",
+    "approval_timeout_secs",
+    "approval",
+];
+pub(super) const ENVELOPE: &[&str] = &["apiVersion", "kind", "metadata", "spec"];
+pub(super) const METADATA: &[&str] = &["name", "version", "description"];
+pub(super) const RULE: &[&str] =
+    &["id", "when", "then", "reason", "taint", "expires", "approvers", "retry_after", "set", "paths"];
+pub(super) const MODULE: &[&str] = &["cedar", "rego"];
+pub(super) const NETWORK: &[&str] = &["allowlist"];
+pub(super) const TOOL: &[&str] = &["allow", "limit_per_hour", "requires_approval_if"];
+pub(super) const DATA: &[&str] = &["sensitive_patterns", "credential_action", "locale_packs"];
+pub(super) const BUDGET: &[&str] = &[
+    "daily_limit_usd",
+    "monthly_limit_usd",
+    "team_daily_limit_usd",
+    "team_monthly_limit_usd",
+    "org_daily_limit_usd",
+    "org_monthly_limit_usd",
+    "tokens",
+    "calls",
+    "timezone",
+    "window",
+    "action_on_exceed",
+];
+pub(super) const COUNTS: &[&str] =
+    &["daily", "monthly", "team_daily", "team_monthly", "org_daily", "org_monthly"];
+pub(super) const SCHEDULE: &[&str] = &["active_hours"];
+pub(super) const ACTIVE_HOURS: &[&str] = &["start", "end", "timezone"];
+pub(super) const CAPABILITIES: &[&str] = &["allow", "deny"];
+pub(super) const APPROVAL: &[&str] = &["timeout_seconds", "escalation_role"];
+
+/// Words of `default`.
+pub(super) const DEFAULTS: &[&str] = &["deny", "ask", "allow"];
+/// Words of `then`.
+pub(super) const EFFECTS: &[&str] = &["allow", "deny", "ask", "defer", "redact", "modify"];
+/// Words of `data.credential_action`.
+pub(super) const CREDENTIAL_ACTIONS: &[&str] = &["redact_only", "block", "alert_only", "alert_and_redact"];
+/// Words of `budget.action_on_exceed`.
+pub(super) const EXCEED_ACTIONS: &[&str] = &["deny", "suspend"];
+/// Capabilities without a parameter.
+pub(super) const CAPABILITY_NAMES: &[&str] = &[
+    "file_read",
+    "file_write",
+    "file_delete",
+    "network_outbound",
+    "network_inbound",
+    "terminal_exec",
+    "agent_spawn",
+];
+/// Capabilities with one, as in `mcp_tool:search`.
+pub(super) const CAPABILITY_PREFIXES: &[&str] = &["mcp_tool:", "model:"];
+
+/// Keys that other documents of this family have, and why they are refused here.
+pub(super) const REFUSED: &[(&str, &str)] = &[
+    (
+        "filesystem",
+        "`filesystem` is enforced by launch isolation, which a gate is not; write rules on `action.paths` and `action.writes`",
+    ),
+    (
+        "syscalls",
+        "`syscalls` is enforced by a kernel layer, which a gate is not; write rules on `action.commands` and `action.paths`",
+    ),
+    ("observe", "`observe` is not supported by this version of the document; remove it"),
+    (
+        "anomalies",
+        "`anomalies` is not supported by this version of the document; write rules on `session.count(…)`",
+    ),
+    ("advice", "`advice` is not supported by this version of the document; remove it"),
+];

@@ -1,0 +1,285 @@
+//! The decision. A pure function of policy, input and the answers of memory: the live gate, tests, explanations and
+//! re-derivation all come here.
+
+mod approval;
+mod limits;
+mod riders;
+mod sections;
+
+use proctor_core::decision::{Decision, Effect};
+use proctor_core::record::Amount;
+use rust_decimal::Decimal;
+
+use crate::condition::Truth;
+use crate::document::{CredentialAction, Document, Position, Rule};
+use crate::input::Input;
+use crate::policy::{ModuleEngine, Policy, applies};
+use crate::question::Memory;
+
+/// What one part of the policy says about an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opinion {
+    /// Allow, deny, ask or defer.
+    pub effect: Effect,
+    /// The rule that says it.
+    pub rule: String,
+    /// Why.
+    pub reason: String,
+    /// The source it stands in.
+    pub file: String,
+    /// Where in it; line 0 if the section as a whole speaks.
+    pub at: Position,
+    /// For ask: how long it waits, in microseconds.
+    pub expires_micros: Option<u64>,
+    /// For ask: who may approve.
+    pub approvers: Vec<String>,
+    /// For defer.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// A decision and what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evaluation {
+    /// The decision.
+    pub decision: Decision,
+    /// What to reserve: only for actions that are let through.
+    pub amounts: Vec<Amount>,
+    /// Alarms to raise, by code.
+    pub alarms: Vec<&'static str>,
+    /// Everything that was said about the action, in the order it was asked.
+    pub opinions: Vec<Opinion>,
+}
+
+/// How long an approval waits if nothing says otherwise: 300 seconds.
+const APPROVAL_SECONDS: u32 = 300;
+
+/// Decides. There is no error: what cannot be decided is denied.
+pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluation {
+    let documents: Vec<&Document> =
+        policy.documents().iter().filter(|document| applies(&document.scope, input)).collect();
+    if documents.is_empty() {
+        let reason = if policy.documents().is_empty() {
+            "no policy is in force"
+        } else {
+            "no policy document speaks about this caller"
+        };
+        return denied(policy, "no-policy", reason);
+    }
+    let mut gathered = Gathered::default();
+    for document in &documents {
+        sections::judge(document, input, &mut gathered);
+    }
+    judge_rules(policy, input, memory, &mut gathered);
+    judge_modules(policy, input, memory, &mut gathered);
+    riders::judge_findings(policy, &documents, input, &mut gathered);
+    let mut rate = None;
+    // Limits only matter for what would otherwise run or be asked about; not asking them keeps the read-set small.
+    if !gathered.denies() {
+        rate = limits::judge(&documents, input, memory, &mut gathered);
+    }
+    conclude(policy, &documents, input, memory, gathered, rate)
+}
+
+fn denied(policy: &Policy, rule: &str, reason: &str) -> Evaluation {
+    Evaluation {
+        decision: Decision::deny(rule, reason, policy.digest()),
+        amounts: Vec::new(),
+        alarms: Vec::new(),
+        opinions: Vec::new(),
+    }
+}
+
+/// What has been said so far.
+#[derive(Default)]
+struct Gathered<'a> {
+    opinions: Vec<Opinion>,
+    /// `redact` and `modify` rules that matched, in document order.
+    riders: Vec<&'a Rule>,
+    taints: Vec<String>,
+    /// The scanner's findings change the answer to redact.
+    redact_findings: bool,
+    alarms: Vec<&'static str>,
+}
+
+impl Gathered<'_> {
+    fn say(&mut self, effect: Effect, rule: impl Into<String>, reason: impl Into<String>, document: &Document, at: Position) {
+        self.opinions.push(Opinion {
+            effect,
+            rule: rule.into(),
+            reason: reason.into(),
+            file: document.file.clone(),
+            at,
+            expires_micros: document.approval_timeout_secs.map(|seconds| u64::from(seconds) * 1_000_000),
+            approvers: document.escalation_role.clone().into_iter().collect(),
+            retry_after_ms: None,
+        });
+    }
+
+    fn denies(&self) -> bool {
+        self.opinions.iter().any(|opinion| opinion.effect == Effect::Deny)
+    }
+
+    /// The first opinion of that effect.
+    fn first(&self, effect: Effect) -> Option<&Opinion> {
+        self.opinions.iter().find(|opinion| opinion.effect == effect)
+    }
+}
+
+fn judge_rules<'a>(policy: &'a Policy, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'a>) {
+    for compiled in policy.candidate_rules(input) {
+        let Some(document) = policy.documents().get(compiled.document) else { continue };
+        if !applies(&document.scope, input) {
+            continue;
+        }
+        let rule = &compiled.rule;
+        let truth = compiled.condition.as_ref().map_or(Truth::True, |condition| condition.evaluate(input, memory));
+        match truth {
+            Truth::False | Truth::Missing => {}
+            Truth::Error(problem) => {
+                let reason = format!("condition of rule `{}` failed: {problem}", rule.id);
+                gathered.say(Effect::Deny, rule.id.as_str(), reason, document, rule.at);
+            }
+            Truth::True => apply_rule(rule, document, gathered),
+        }
+    }
+}
+
+fn apply_rule<'a>(rule: &'a Rule, document: &Document, gathered: &mut Gathered<'a>) {
+    gathered.taints.extend(rule.taints.iter().cloned());
+    if matches!(rule.then, Effect::Redact | Effect::Modify) {
+        gathered.riders.push(rule);
+        return;
+    }
+    let reason = if rule.reason.is_empty() { format!("rule `{}`", rule.id) } else { rule.reason.clone() };
+    gathered.say(rule.then, rule.id.as_str(), reason, document, rule.at);
+    if let Some(opinion) = gathered.opinions.last_mut() {
+        opinion.expires_micros = rule.expires_micros.or(opinion.expires_micros);
+        if !rule.approvers.is_empty() {
+            opinion.approvers.clone_from(&rule.approvers);
+        }
+        opinion.retry_after_ms = rule.retry_after_ms;
+    }
+}
+
+fn judge_modules(policy: &Policy, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'_>) {
+    for module in policy.modules() {
+        let Some(document) = policy.documents().get(module.document) else { continue };
+        if !applies(&document.scope, input) {
+            continue;
+        }
+        let opinions = match &module.engine {
+            ModuleEngine::Cedar(engine) => engine.evaluate(input, memory),
+            ModuleEngine::Rego(engine) => engine.evaluate(input, memory),
+        };
+        for opinion in opinions {
+            gathered.say(opinion.effect, opinion.rule, opinion.reason, document, Position::default());
+        }
+    }
+}
+
+fn conclude(
+    policy: &Policy,
+    documents: &[&Document],
+    input: &Input,
+    memory: &dyn Memory,
+    gathered: Gathered<'_>,
+    rate: Option<u32>,
+) -> Evaluation {
+    let default = default_effect(documents);
+    let mut decision = Decision::deny("default", "nothing in the policy allows this action", policy.digest());
+    if let Some(opinion) = gathered.first(Effect::Deny) {
+        settle(&mut decision, opinion);
+    } else if let Some(opinion) = gathered.first(Effect::Ask) {
+        settle(&mut decision, opinion);
+    } else if let Some(opinion) = gathered.first(Effect::Defer) {
+        settle(&mut decision, opinion);
+    } else if let Some(opinion) = gathered.first(Effect::Allow) {
+        settle(&mut decision, opinion);
+    } else {
+        decision.effect = default;
+        if default == Effect::Allow {
+            "nothing in the policy restricts this action".clone_into(&mut decision.reason);
+        } else if default == Effect::Ask {
+            "nothing in the policy mentions this action: a person decides".clone_into(&mut decision.reason);
+        }
+    }
+    if decision.effect == Effect::Ask {
+        let opinion = gathered.first(Effect::Ask);
+        let wait = opinion.and_then(|opinion| opinion.expires_micros).unwrap_or_else(|| approval_micros(documents));
+        approval::settle(&mut decision, input, memory, wait);
+    }
+    if decision.effect == Effect::Allow {
+        riders::apply(&mut decision, input, &gathered);
+    }
+    if decision.effect.lets_through() {
+        decision.taints.clone_from(&gathered.taints);
+        decision.taints.sort();
+        decision.taints.dedup();
+    }
+    let amounts = if decision.effect.lets_through() { reserve(input, rate) } else { Vec::new() };
+    Evaluation { decision, amounts, alarms: gathered.alarms, opinions: gathered.opinions }
+}
+
+fn settle(decision: &mut Decision, opinion: &Opinion) {
+    decision.effect = opinion.effect;
+    decision.rule.clone_from(&opinion.rule);
+    decision.reason.clone_from(&opinion.reason);
+    if opinion.effect == Effect::Ask {
+        decision.approvers.clone_from(&opinion.approvers);
+    }
+    if opinion.effect == Effect::Defer {
+        decision.retry_after_ms = Some(opinion.retry_after_ms.unwrap_or(30_000));
+    }
+}
+
+/// The strictest default of the documents that have `default` or `rules`; allow if none has.
+fn default_effect(documents: &[&Document]) -> Effect {
+    let mut strictest = Effect::Allow;
+    for document in documents {
+        let own = match (&document.default, &document.rules) {
+            (Some(default), _) => default.value,
+            (None, Some(_)) => Effect::Deny,
+            (None, None) => continue,
+        };
+        strictest = match (strictest, own) {
+            (Effect::Deny, _) | (_, Effect::Deny) => Effect::Deny,
+            (Effect::Ask, _) | (_, Effect::Ask) => Effect::Ask,
+            _ => Effect::Allow,
+        };
+    }
+    strictest
+}
+
+/// The shortest approval time that a document names.
+fn approval_micros(documents: &[&Document]) -> u64 {
+    let seconds = documents.iter().filter_map(|document| document.approval_timeout_secs).min().unwrap_or(APPROVAL_SECONDS);
+    u64::from(seconds) * 1_000_000
+}
+
+/// What an action that is let through takes from its accounts.
+fn reserve(input: &Input, rate: Option<u32>) -> Vec<Amount> {
+    let amount = |unit: &str, value: Decimal| Amount { unit: unit.to_owned(), value, limit: None };
+    let mut amounts = vec![amount("calls", Decimal::ONE)];
+    if input.facts.tokens > 0 {
+        amounts.push(amount("tokens", Decimal::from(input.facts.tokens)));
+    }
+    let cost = crate::prices::expected_cost(&input.facts);
+    if !cost.is_zero() {
+        amounts.push(amount("usd", cost));
+    }
+    if let Some(limit) = rate {
+        amounts.push(Amount { unit: "rate".to_owned(), value: Decimal::ONE, limit: Some(limit) });
+    }
+    amounts
+}
+
+/// Whether findings of only these kinds leave the answer alone, because the documents do not say what to do about secrets.
+fn is_soft_kind(kind: &str) -> bool {
+    matches!(kind, "EmailAddress" | "GenericHighEntropy")
+}
+
+/// What happens to secrets under these documents, and whether that is written anywhere.
+fn credential_action(policy: &Policy) -> (CredentialAction, bool) {
+    let written = policy.credential_action();
+    (written.unwrap_or_default(), written.is_some())
+}

@@ -1,0 +1,118 @@
+//! A decision from beginning to end: prepare, evaluate, and make the record that will hold it.
+
+use proctor_core::action::Action;
+use proctor_core::decision::Decision;
+use proctor_core::digest::Digest;
+use proctor_core::id::{ApprovalId, RecordId, SessionId};
+use proctor_core::json::Json;
+use proctor_core::normalise::SEMANTICS;
+use proctor_core::record::{Envelope, RecordKind, claimed};
+use proctor_core::session::Caller;
+use proctor_core::time::Timestamp;
+
+use crate::body::{cut_all, decision_body};
+use crate::evaluate::{Opinion, evaluate};
+use crate::input::Input;
+use crate::policy::Policy;
+use crate::prepare::Prepared;
+use crate::question::Memory;
+use crate::readset::{ReadSet, RecordingMemory};
+
+/// An action that waits for its decision, prepared.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// As sent.
+    pub action: &'a Action,
+    /// Without its secrets.
+    pub prepared: Prepared,
+    /// Who acts.
+    pub caller: &'a Caller,
+    /// The agent, as claimed.
+    pub agent: &'a str,
+    /// The session.
+    pub session: SessionId,
+    /// The keyed digest of the action.
+    pub digest: Digest,
+    /// The moment.
+    pub now: Timestamp,
+    /// The identifier that the record will get.
+    pub record: RecordId,
+    /// The identifier that a new approval would get.
+    pub fresh_approval: ApprovalId,
+}
+
+/// A decision with its record, not written yet.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// The decision.
+    pub decision: Decision,
+    /// The envelope of its record.
+    pub envelope: Envelope,
+    /// The body of its record.
+    pub body: Vec<u8>,
+    /// Alarms to raise, by code.
+    pub alarms: Vec<&'static str>,
+    /// Everything that was said about the action.
+    pub opinions: Vec<Opinion>,
+}
+
+/// Judges an action.
+pub fn judge(policy: &Policy, request: Request<'_>, memory: &dyn Memory) -> Judgement {
+    let name = request.prepared.facts.name.clone();
+    let input = Input {
+        facts: request.prepared.facts,
+        findings: request.prepared.findings,
+        caller: request.caller.clone(),
+        agent: request.agent.to_owned(),
+        session: request.session,
+        digest: request.digest,
+        now: request.now,
+        fresh_approval: request.fresh_approval,
+    };
+    let recording = RecordingMemory::new(memory);
+    let evaluation = evaluate(policy, &input, &recording);
+    let decision = evaluation.decision;
+    let mut envelope = Envelope::new(request.record, request.now, RecordKind::Decision);
+    envelope.session = Some(input.session);
+    envelope.principal = claimed(&input.caller.principal);
+    envelope.team = claimed(&input.caller.team);
+    envelope.org = claimed(&input.caller.org);
+    envelope.agent = claimed(&input.agent);
+    envelope.door = claimed(&input.facts.door);
+    envelope.tool = claimed(&input.facts.tool);
+    if name != input.facts.tool {
+        envelope.name = claimed(&name);
+    }
+    envelope.decision = Some(decision.effect);
+    envelope.rule = claimed(&decision.rule);
+    envelope.taints = cut_all(&decision.taints);
+    envelope.amounts = evaluation.amounts;
+    envelope.action = Some(input.digest);
+    envelope.policy = Some(decision.policy);
+    if let Some(approval) = decision.approval {
+        envelope.approval = Some(approval.id);
+        envelope.expires = Some(approval.expires);
+        // A grant is used once, and a refusal is passed on once.
+        if decision.effect != proctor_core::decision::Effect::Ask {
+            envelope.once = Some(format!("used:{}", approval.id));
+        }
+    }
+    let read_set = ReadSet {
+        input,
+        asked: recording.into_asked(),
+        semantics: SEMANTICS.to_owned(),
+        sources: policy.sources().iter().map(|source| Digest::of(&source.bytes)).collect(),
+    };
+    let body = decision_body(&read_set, &decision);
+    Judgement { decision, envelope, body, alarms: evaluation.alarms, opinions: evaluation.opinions }
+}
+
+/// The arguments with a decision's changes applied; `None` if it changes none of them.
+pub fn changed_args(action: &Action, decision: &Decision) -> Option<Json> {
+    let mut holder = Json::object().with("args", action.args.clone());
+    let mut changed = false;
+    for change in decision.changes.iter().filter(|change| change.path.starts_with("$.args")) {
+        changed |= crate::json_path::put(&change.path, &mut holder, change.replacement.clone());
+    }
+    if changed { holder.get("args").cloned() } else { None }
+}

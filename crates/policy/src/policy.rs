@@ -1,0 +1,167 @@
+//! A policy: all documents and modules in force, compiled once and then only read.
+
+mod compile;
+mod index;
+mod source;
+
+use proctor_core::decision::Effect;
+use proctor_core::digest::Digest;
+
+use crate::condition::Condition;
+use crate::document::{CredentialAction, Document, DocumentScope, Rule};
+use crate::input::Input;
+use crate::modules::cedar::CedarModule;
+use crate::modules::rego::RegoModule;
+use crate::scan::Scanner;
+
+pub use source::{Source, SourceRole, module_name};
+
+use index::RuleIndex;
+
+/// All policy sources in force, compiled. Immutable; shared between threads.
+pub struct Policy {
+    digest: Digest,
+    sources: Vec<Source>,
+    documents: Vec<Document>,
+    rules: Vec<CompiledRule>,
+    index: RuleIndex,
+    modules: Vec<CompiledModule>,
+    scanner: Scanner,
+    credential_action: Option<CredentialAction>,
+    warnings: Vec<crate::lint::Warning>,
+}
+
+/// A rule with its condition compiled.
+pub(crate) struct CompiledRule {
+    pub(crate) document: usize,
+    pub(crate) rule: Rule,
+    pub(crate) condition: Option<Condition>,
+}
+
+pub(crate) struct CompiledModule {
+    pub(crate) document: usize,
+    pub(crate) engine: ModuleEngine,
+}
+
+pub(crate) enum ModuleEngine {
+    Cedar(CedarModule),
+    Rego(RegoModule),
+}
+
+impl Policy {
+    /// Compiles sources. Reports everything that is wrong with them, or gives the policy.
+    ///
+    /// ```
+    /// use proctor_policy::policy::{Policy, Source};
+    /// let text = "version: \"1\"\nrules:\n  - id: no-shell\n    when: action.tool == \"shell\"\n    then: deny\n";
+    /// let policy = Policy::compile(vec![Source::document("policy.yaml", text)]).unwrap();
+    /// assert_eq!(policy.rule_count(), 1);
+    /// let wrong = Policy::compile(vec![Source::document("policy.yaml", "defualt: deny\n")]).err().unwrap();
+    /// assert!(wrong[0].to_string().contains("did you mean `default`"));
+    /// ```
+    pub fn compile(sources: Vec<Source>) -> Result<Policy, Vec<crate::document::Problem>> {
+        compile::compile(sources)
+    }
+
+    /// The policy without documents: it denies everything.
+    pub fn closed() -> Policy {
+        compile::closed()
+    }
+
+    /// Digest over all sources: their roles, names and contents.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The sources, as they were given, sorted by role and name.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// The documents, read.
+    pub fn documents(&self) -> &[Document] {
+        &self.documents
+    }
+
+    /// How many rules all documents have together.
+    pub fn rule_count(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// What `lint` would say.
+    pub fn warnings(&self) -> &[crate::lint::Warning] {
+        &self.warnings
+    }
+
+    /// In which ways this policy is weaker than closed, in words; empty if it is not.
+    pub fn weakenings(&self) -> Vec<String> {
+        self.documents
+            .iter()
+            .filter_map(|document| {
+                if document.default.is_none() && document.rules.is_none() {
+                    Some(format!("`{}` has neither `default` nor `rules`: what no section restricts is allowed", document.file))
+                } else if document.default.as_ref().is_some_and(|default| default.value == Effect::Allow) {
+                    Some(format!("`{}` says `default: allow`", document.file))
+                } else {
+                    None
+                }
+            })
+            .collect()
+    }
+
+    pub(crate) fn scanner(&self) -> &Scanner {
+        &self.scanner
+    }
+
+    pub(crate) fn credential_action(&self) -> Option<CredentialAction> {
+        self.credential_action
+    }
+
+    pub(crate) fn modules(&self) -> &[CompiledModule] {
+        &self.modules
+    }
+
+    /// The rules that may match the action, in document order.
+    pub(crate) fn candidate_rules(&self, input: &Input) -> impl Iterator<Item = &CompiledRule> {
+        self.index.candidates(&input.facts).into_iter().filter_map(|number| self.rules.get(number))
+    }
+
+    /// Every rule, for explanations and for measuring what the index saves.
+    pub(crate) fn all_rules(&self) -> &[CompiledRule] {
+        &self.rules
+    }
+}
+
+impl std::fmt::Debug for Policy {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Policy({}, {} documents, {} rules)", self.digest, self.documents.len(), self.rules.len())
+    }
+}
+
+/// Whether a document speaks about this action.
+pub(crate) fn applies(scope: &DocumentScope, input: &Input) -> bool {
+    match scope {
+        DocumentScope::Global => true,
+        DocumentScope::Org(org) => *org == input.caller.org,
+        DocumentScope::Team(team) => *team == input.caller.team,
+        DocumentScope::Agent(agent) => {
+            *agent == input.caller.principal || agent.eq_ignore_ascii_case(&assembly_agent_uuid(&input.caller.principal))
+        }
+        DocumentScope::Tool(tool) => {
+            tool.eq_ignore_ascii_case(&input.facts.tool) || tool.eq_ignore_ascii_case(&input.facts.name)
+        }
+    }
+}
+
+/// The UUID that Agent Assembly makes of an agent id: the first sixteen bytes of its SHA-256.
+fn assembly_agent_uuid(agent: &str) -> String {
+    let digest = Digest::of(agent.as_bytes()).to_string();
+    let mut uuid = String::with_capacity(36);
+    for (index, digit) in digest.chars().take(32).enumerate() {
+        if matches!(index, 8 | 12 | 16 | 20) {
+            uuid.push('-');
+        }
+        uuid.push(digit);
+    }
+    uuid
+}

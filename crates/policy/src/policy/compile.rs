@@ -1,0 +1,197 @@
+//! From sources to a policy: reads every document, finds the modules they name, compiles conditions, collects all problems.
+
+use std::collections::BTreeSet;
+
+use super::source::{self, Source, SourceRole, module_name};
+use super::{CompiledModule, CompiledRule, ModuleEngine, Policy, RuleIndex};
+use crate::condition::Condition;
+use crate::document::{CredentialAction, Document, Located, Module, Position, Problem, read_document};
+use crate::lint::Warning;
+use crate::modules::cedar::CedarModule;
+use crate::modules::rego::RegoModule;
+use crate::scan::Scanner;
+
+/// The most documents that a policy may have.
+const MAX_DOCUMENTS: usize = 1000;
+
+pub(super) fn closed() -> Policy {
+    Policy {
+        digest: source::digest(&[]),
+        sources: Vec::new(),
+        documents: Vec::new(),
+        rules: Vec::new(),
+        index: RuleIndex::new(std::iter::empty()),
+        modules: Vec::new(),
+        scanner: Scanner::default(),
+        credential_action: None,
+        warnings: Vec::new(),
+    }
+}
+
+pub(super) fn compile(mut sources: Vec<Source>) -> Result<Policy, Vec<Problem>> {
+    sources.sort();
+    let mut problems = Vec::new();
+    let documents = read_documents(&sources, &mut problems);
+    let mut used = BTreeSet::new();
+    let mut rules = Vec::new();
+    let mut modules = Vec::new();
+    let mut warnings = crate::lint::lint(&documents);
+    for (number, document) in documents.iter().enumerate() {
+        compile_rules(number, document, &mut rules, &mut warnings, &mut problems);
+        compile_modules(number, document, &sources, &mut used, &mut modules, &mut problems);
+    }
+    let scanner = compile_scanner(&documents, &mut problems);
+    if !problems.is_empty() {
+        problems.sort();
+        problems.dedup();
+        return Err(problems);
+    }
+    sources.retain(|source| source.role == SourceRole::Document || used.contains(&source.name));
+    warnings.sort();
+    Ok(Policy {
+        digest: source::digest(&sources),
+        index: RuleIndex::new(rules.iter().map(|rule| rule.condition.as_ref())),
+        credential_action: strictest_credential_action(&documents),
+        sources,
+        documents,
+        rules,
+        modules,
+        scanner,
+        warnings,
+    })
+}
+
+fn read_documents(sources: &[Source], problems: &mut Vec<Problem>) -> Vec<Document> {
+    let mut documents = Vec::new();
+    let texts: Vec<_> = sources.iter().filter(|source| source.role == SourceRole::Document).collect();
+    if texts.len() > MAX_DOCUMENTS {
+        problems.push(Problem {
+            file: String::new(),
+            at: Position::default(),
+            message: format!("{} documents are over the limit of {MAX_DOCUMENTS}", texts.len()),
+        });
+        return documents;
+    }
+    for text in texts {
+        match read_document(&text.name, &text.bytes) {
+            Ok(document) => documents.push(document),
+            Err(found) => problems.extend(found),
+        }
+    }
+    documents
+}
+
+fn compile_rules(
+    number: usize,
+    document: &Document,
+    rules: &mut Vec<CompiledRule>,
+    warnings: &mut Vec<Warning>,
+    problems: &mut Vec<Problem>,
+) {
+    for rule in document.rules.iter().flatten() {
+        let mut condition = None;
+        if let Some(when) = &rule.when {
+            match Condition::compile(&when.value) {
+                Ok(compiled) => {
+                    warnings.extend(compiled.warnings().into_iter().map(|warning| Warning {
+                        file: document.file.clone(),
+                        at: inside(when, warning.line, warning.column),
+                        message: format!("in `when` of rule `{}`: {}", rule.id, warning.message),
+                    }));
+                    condition = Some(compiled);
+                }
+                Err(found) => problems.extend(found.into_iter().map(|problem| Problem {
+                    file: document.file.clone(),
+                    at: inside(when, problem.line, problem.column),
+                    message: format!("in `when` of rule `{}`: {}", rule.id, problem.message),
+                })),
+            }
+        }
+        rules.push(CompiledRule { document: number, rule: rule.clone(), condition });
+    }
+}
+
+/// The place in the file of a place inside a condition.
+fn inside(text: &Located<String>, line: usize, column: usize) -> Position {
+    if line <= 1 {
+        Position { line: text.at.line, column: text.at.column + column.saturating_sub(1) }
+    } else {
+        Position { line: text.at.line + line - 1, column }
+    }
+}
+
+fn compile_modules(
+    number: usize,
+    document: &Document,
+    sources: &[Source],
+    used: &mut BTreeSet<String>,
+    modules: &mut Vec<CompiledModule>,
+    problems: &mut Vec<Problem>,
+) {
+    for module in &document.modules {
+        let (role, path) = match &module.value {
+            Module::Cedar(path) => (SourceRole::Cedar, path),
+            Module::Rego(path) => (SourceRole::Rego, path),
+        };
+        let name = module_name(&document.file, path);
+        let Some(found) = sources.iter().find(|source| source.role == role && source.name == name) else {
+            problems.push(Problem {
+                file: document.file.clone(),
+                at: module.at,
+                message: format!("{} module `{path}` cannot be read", role.word()),
+            });
+            continue;
+        };
+        used.insert(name.clone());
+        let Ok(text) = std::str::from_utf8(&found.bytes) else {
+            problems.push(Problem { file: name, at: Position { line: 1, column: 1 }, message: "invalid UTF-8".to_owned() });
+            continue;
+        };
+        let engine = match role {
+            SourceRole::Rego => RegoModule::compile(&name, text).map(ModuleEngine::Rego),
+            SourceRole::Cedar | SourceRole::Document => CedarModule::compile(&name, text).map(ModuleEngine::Cedar),
+        };
+        match engine {
+            Ok(engine) => modules.push(CompiledModule { document: number, engine }),
+            Err(found) => problems.extend(found.into_iter().map(|problem| Problem {
+                file: name.clone(),
+                at: Position { line: problem.line, column: problem.column },
+                message: problem.message,
+            })),
+        }
+    }
+}
+
+fn compile_scanner(documents: &[Document], problems: &mut Vec<Problem>) -> Scanner {
+    let located: Vec<(&Document, &Located<String>)> = documents
+        .iter()
+        .filter_map(|document| document.data.as_ref().map(|data| (document, data)))
+        .flat_map(|(document, data)| data.sensitive_patterns.iter().map(move |pattern| (document, pattern)))
+        .collect();
+    let patterns: Vec<String> = located.iter().map(|(_, pattern)| pattern.value.clone()).collect();
+    match Scanner::new(&patterns) {
+        Ok(scanner) => scanner,
+        Err(error) => {
+            let place = located.get(error.index);
+            problems.push(Problem {
+                file: place.map_or_else(String::new, |(document, _)| document.file.clone()),
+                at: place.map_or_else(Position::default, |(_, pattern)| pattern.at),
+                message: format!("pattern does not compile: {}", error.message),
+            });
+            Scanner::default()
+        }
+    }
+}
+
+/// The most protective of the actions that are written; `None` if none is.
+fn strictest_credential_action(documents: &[Document]) -> Option<CredentialAction> {
+    let order = [
+        CredentialAction::Block,
+        CredentialAction::RedactOnly,
+        CredentialAction::AlertAndRedact,
+        CredentialAction::AlertOnly,
+    ];
+    let written: Vec<CredentialAction> =
+        documents.iter().filter_map(|document| document.data.as_ref()?.credential_action).collect();
+    order.into_iter().find(|action| written.contains(action))
+}

@@ -1,0 +1,55 @@
+//! What a call to a language model is expected to cost, where the caller does not say. The table is part of the evaluator's
+//! semantic version.
+
+use proctor_core::action::ActionKind;
+use proctor_core::normalise::Facts;
+use rust_decimal::Decimal;
+
+/// Tokens that a call is taken to have when it does not say.
+const UNSAID_TOKENS: u64 = 1000;
+
+/// Part of the model's name, and millionths of a dollar for a thousand prompt tokens. The first match counts.
+const PRICES: [(&str, i64); 8] = [
+    ("gpt-4o", 5_000),
+    ("gpt-3.5", 500),
+    ("gpt-4", 30_000),
+    ("opus", 15_000),
+    ("sonnet", 3_000),
+    ("haiku", 250),
+    ("command-r-plus", 3_000),
+    ("command-r", 500),
+];
+/// What an unknown model costs: as much as the dearest usual one.
+const UNKNOWN: i64 = 15_000;
+
+/// The expected cost of an action in USD: what it says, else, for a call to a model, what the table says.
+pub fn expected_cost(facts: &Facts) -> Decimal {
+    if !facts.cost_usd.is_zero() || facts.kind != ActionKind::LlmCall {
+        return facts.cost_usd;
+    }
+    let model = facts.model.to_lowercase();
+    let price = PRICES.iter().find(|(part, _)| model.contains(part)).map_or(UNKNOWN, |(_, price)| *price);
+    let tokens = if facts.tokens == 0 { UNSAID_TOKENS } else { facts.tokens };
+    // Millionths of a dollar for a thousand tokens are billionths for one.
+    Decimal::new(price, 9).checked_mul(Decimal::from(tokens)).unwrap_or(Decimal::MAX).normalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(model: &str, tokens: u64) -> String {
+        expected_cost(&Facts { kind: ActionKind::LlmCall, model: model.into(), tokens, ..Facts::default() }).to_string()
+    }
+
+    #[test]
+    fn known_and_unknown_models() {
+        assert_eq!(cost("gpt-4o-mini", 1000), "0.005");
+        assert_eq!(cost("GPT-4-turbo", 2000), "0.06");
+        assert_eq!(cost("claude-3-5-sonnet", 512), "0.001536");
+        assert_eq!(cost("mystery", 0), "0.015");
+        let said = Facts { cost_usd: Decimal::new(25, 2), ..Facts::default() };
+        assert_eq!(expected_cost(&said), Decimal::new(25, 2));
+        assert_eq!(expected_cost(&Facts::default()), Decimal::ZERO);
+    }
+}

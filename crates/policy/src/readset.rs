@@ -1,0 +1,128 @@
+//! The read-set of a decision: its input, and every question about the past with the answer it got. With the policy's
+//! sources it is all that is needed to derive the decision again.
+
+mod json;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use proctor_core::digest::Digest;
+use proctor_core::json::Json;
+
+use crate::input::Input;
+use crate::question::{Answer, Memory, Question};
+
+pub use json::ReadSetError;
+
+/// The most different questions that one decision may ask. Further ones get no answer, which denies.
+pub const MAX_QUESTIONS: usize = 1024;
+
+/// Everything that a decision read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadSet {
+    /// What it was made from.
+    pub input: Input,
+    /// What it asked about the past, in order of first asking, and the answers.
+    pub asked: Vec<(Question, Answer)>,
+    /// The evaluator's semantic version.
+    pub semantics: String,
+    /// Digests of all policy sources in force.
+    pub sources: Vec<Digest>,
+}
+
+impl ReadSet {
+    /// The JSON form, without the members that are empty.
+    pub fn to_json(&self) -> Json {
+        json::write(self)
+    }
+
+    /// Reads the JSON form; unknown members are refused.
+    pub fn from_json(value: &Json) -> Result<ReadSet, ReadSetError> {
+        json::read(value)
+    }
+}
+
+/// Passes questions on and keeps them with their answers, each once.
+pub struct RecordingMemory<'a> {
+    memory: &'a dyn Memory,
+    asked: RefCell<Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    pairs: Vec<(Question, Answer)>,
+    /// Where a question stands in `pairs`; only kept once there are many.
+    places: HashMap<Question, usize>,
+}
+
+/// Up to so many questions are looked for one by one.
+const FEW: usize = 16;
+
+impl Asked {
+    fn find(&self, question: &Question) -> Option<Answer> {
+        if self.pairs.len() <= FEW {
+            return self.pairs.iter().find(|(asked, _)| asked == question).map(|(_, answer)| answer.clone());
+        }
+        let place = self.places.get(question)?;
+        self.pairs.get(*place).map(|(_, answer)| answer.clone())
+    }
+
+    fn push(&mut self, question: &Question, answer: &Answer) {
+        self.pairs.push((question.clone(), answer.clone()));
+        if self.pairs.len() > FEW {
+            let from = self.places.len();
+            let unplaced = self.pairs.iter().enumerate().skip(from);
+            self.places.extend(unplaced.map(|(place, (question, _))| (question.clone(), place)));
+        }
+    }
+}
+
+impl<'a> RecordingMemory<'a> {
+    /// Around another memory.
+    pub fn new(memory: &'a dyn Memory) -> RecordingMemory<'a> {
+        RecordingMemory { memory, asked: RefCell::default() }
+    }
+
+    /// What was asked and answered, in order of first asking.
+    pub fn into_asked(self) -> Vec<(Question, Answer)> {
+        self.asked.into_inner().pairs
+    }
+}
+
+impl Memory for RecordingMemory<'_> {
+    /// A question that was asked before gets the same answer. One that the memory cannot answer is not kept: it has no
+    /// answer in the read-set either.
+    fn answer(&self, question: &Question) -> Option<Answer> {
+        let mut asked = self.asked.borrow_mut();
+        if let Some(answer) = asked.find(question) {
+            return Some(answer);
+        }
+        if asked.pairs.len() >= MAX_QUESTIONS {
+            return None;
+        }
+        let answer = self.memory.answer(question)?;
+        asked.push(question, &answer);
+        Some(answer)
+    }
+}
+
+/// Answers from a read-set, and nothing else.
+pub struct ReplayMemory<'a> {
+    asked: &'a [(Question, Answer)],
+}
+
+impl<'a> ReplayMemory<'a> {
+    /// From what was asked.
+    pub fn new(asked: &'a [(Question, Answer)]) -> ReplayMemory<'a> {
+        ReplayMemory { asked }
+    }
+}
+
+impl Memory for ReplayMemory<'_> {
+    fn answer(&self, question: &Question) -> Option<Answer> {
+        self.asked.iter().find(|(asked, _)| asked == question).map(|(_, answer)| answer.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

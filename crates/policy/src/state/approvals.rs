@@ -1,0 +1,404 @@
+//! The approvals that people were asked for, by identifier and by (principal, action).
+//!
+//! One is *open* until its asker has been told how it ended: it waits, was granted, or was refused; it may have expired in any
+//! of these. Closed ones are kept for a week, for people to look at and because the use of a grant may be retracted.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use proctor_core::decision::Effect;
+use proctor_core::digest::Digest;
+use proctor_core::id::{ApprovalId, SessionId};
+use proctor_core::json::Json;
+use proctor_core::record::Envelope;
+use proctor_core::time::Timestamp;
+
+use super::Limits;
+use super::row::{Items, Row, Text};
+use crate::question::{ApprovalState, ApprovalView};
+
+pub(super) const FOLD: &str = "approval";
+
+/// How long closed ones and expired ones are kept.
+const KEPT_MICROS: i64 = 7 * 24 * 3_600_000_000;
+
+/// The most that one record drops.
+const SWEEP: usize = 16;
+
+/// How an approval was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// The action was let through.
+    Used,
+    /// The asker was told that it was refused or had expired.
+    Told,
+    /// The same action was asked about anew, under another identifier.
+    Replaced,
+}
+
+/// An approval, for listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalInfo {
+    /// Its identifier.
+    pub id: ApprovalId,
+    /// Who asked.
+    pub principal: Arc<str>,
+    /// The agent that asked, as claimed.
+    pub agent: String,
+    /// The session it asked in.
+    pub session: Option<SessionId>,
+    /// The canonical tool.
+    pub tool: String,
+    /// The tool's name as sent, where it differs.
+    pub name: String,
+    /// The keyed digest of the action.
+    pub action: Digest,
+    /// When it was first asked.
+    pub asked_at: Timestamp,
+    /// When it expires to deny; for a granted one, when the grant does.
+    pub expires: Timestamp,
+    /// What people decided.
+    pub state: ApprovalState,
+    /// How, when and by which record it was closed, if it was.
+    pub closed: Option<(Closing, Timestamp, u64)>,
+    /// The sequence of the decision that asked first.
+    pub seq_of_ask: u64,
+    /// The rule that asked.
+    pub rule: String,
+}
+
+impl ApprovalInfo {
+    /// Whether somebody can still decide it.
+    pub fn is_waiting(&self, now: Timestamp) -> bool {
+        self.closed.is_none() && self.state == ApprovalState::Waiting && now < self.expires
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Approvals {
+    all: BTreeMap<ApprovalId, ApprovalInfo>,
+    /// Open ones by what they are for.
+    by_action: HashMap<(Arc<str>, Digest), ApprovalId>,
+    /// Open ones by when they expire.
+    open: BTreeSet<(Timestamp, ApprovalId)>,
+    /// Open ones of each principal by when they expire.
+    open_by_principal: HashMap<Arc<str>, BTreeSet<(Timestamp, ApprovalId)>>,
+    /// Closed ones by when they were closed.
+    closed: BTreeSet<(Timestamp, ApprovalId)>,
+}
+
+impl Approvals {
+    /// A decision that carries an approval: an ask opens it, the others close it.
+    pub(super) fn decision(&mut self, limits: Limits, seq: u64, envelope: &Envelope, rows: &mut Vec<Row>) {
+        let (Some(id), Some(action), Some(effect)) = (envelope.approval, envelope.action, envelope.decision)
+        else {
+            return;
+        };
+        match effect {
+            Effect::Ask => self.open(limits, seq, id, action, envelope, rows),
+            Effect::Defer => {}
+            Effect::Deny => self.close(id, action, envelope, (Closing::Told, envelope.time, seq), rows),
+            Effect::Allow | Effect::Modify | Effect::Redact => {
+                self.close(id, action, envelope, (Closing::Used, envelope.time, seq), rows);
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        limits: Limits,
+        seq: u64,
+        id: ApprovalId,
+        action: Digest,
+        envelope: &Envelope,
+        rows: &mut Vec<Row>,
+    ) {
+        let Some(expires) = envelope.expires else { return };
+        // Asking again while it waits changes nothing.
+        if self.all.contains_key(&id) {
+            return;
+        }
+        let principal = self.shared_principal(&envelope.principal);
+        if let Some(older) = self.by_action.get(&(Arc::clone(&principal), action)).copied() {
+            self.close_known(older, (Closing::Replaced, envelope.time, seq), rows);
+        }
+        if !self.make_room(limits, &principal, envelope.time, rows) {
+            return;
+        }
+        let info = ApprovalInfo {
+            id,
+            principal,
+            agent: envelope.agent.clone(),
+            session: envelope.session,
+            tool: envelope.tool.clone(),
+            name: envelope.name.clone(),
+            action,
+            asked_at: envelope.time,
+            expires,
+            state: ApprovalState::Waiting,
+            closed: None,
+            seq_of_ask: seq,
+            rule: envelope.rule.clone(),
+        };
+        rows.push(info.row());
+        self.index(&info);
+        self.all.insert(id, info);
+    }
+
+    /// A person's decision. The first one counts; one by the asker, or after expiry, does not.
+    pub(super) fn decided(&mut self, envelope: &Envelope, rows: &mut Vec<Row>) {
+        let Some(id) = envelope.approval else { return };
+        let Some(info) = self.all.get(&id) else { return };
+        if !info.is_waiting(envelope.time) || *info.principal == *envelope.principal {
+            return;
+        }
+        let by = envelope.principal.clone();
+        let state = match envelope.code.as_str() {
+            "allow" => ApprovalState::Granted { by },
+            "deny" => ApprovalState::Refused { by, reason: envelope.rule.clone() },
+            _ => return,
+        };
+        let Some(mut info) = self.take(id) else { return };
+        info.state = state;
+        info.expires = envelope.expires.unwrap_or(info.expires);
+        self.put(info, rows);
+    }
+
+    /// Undoes what a retracted decision did: an approval that it asked for was never asked for, a grant that it used is
+    /// there again, and what the asker was not told is still to be told.
+    pub(super) fn retract(&mut self, envelope: &Envelope, rows: &mut Vec<Row>) {
+        let (Some(id), Some(seq)) = (envelope.approval, envelope.links.first()) else { return };
+        let Some(info) = self.all.get(&id) else { return };
+        if envelope.decision == Some(Effect::Ask) && info.seq_of_ask == *seq {
+            self.take(id);
+            rows.push(Row::delete(FOLD, &id.to_string()));
+        } else if matches!(info.closed, Some((Closing::Used | Closing::Told, _, closed_by)) if closed_by == *seq)
+        {
+            // Another approval for the same action may have been opened since; then that one holds.
+            if self.by_action.contains_key(&(Arc::clone(&info.principal), info.action)) {
+                return;
+            }
+            let Some(mut info) = self.take(id) else { return };
+            info.closed = None;
+            self.put(info, rows);
+        }
+    }
+
+    /// Drops those that were closed or expired long ago, and the oldest closed ones if there are too many.
+    pub(super) fn sweep(&mut self, limits: Limits, time: Timestamp, rows: &mut Vec<Row>) {
+        let old = time.plus_micros(-KEPT_MICROS);
+        for _ in 0..SWEEP {
+            let closed =
+                self.closed.first().filter(|(at, _)| *at < old || self.closed.len() > limits.approvals);
+            let expired = self.open.first().filter(|(expires, _)| *expires < old);
+            let Some((_, id)) = closed.or(expired).copied() else { return };
+            self.take(id);
+            rows.push(Row::delete(FOLD, &id.to_string()));
+        }
+    }
+
+    /// The open one for this action of this principal.
+    pub(super) fn view(&self, principal: &str, action: Digest) -> Option<ApprovalView> {
+        // The key is shared text; without an open one the principal has no entry to share.
+        let (principal, _) = self.open_by_principal.get_key_value(principal)?;
+        let id = self.by_action.get(&(Arc::clone(principal), action))?;
+        let info = self.all.get(id)?;
+        Some(ApprovalView { id: *id, expires: info.expires, state: info.state.clone() })
+    }
+
+    pub(super) fn list(&self) -> impl Iterator<Item = &ApprovalInfo> {
+        self.all.values()
+    }
+
+    pub(super) fn get(&self, id: ApprovalId) -> Option<&ApprovalInfo> {
+        self.all.get(&id)
+    }
+
+    pub(super) fn rows(&self, rows: &mut Vec<Row>) {
+        rows.extend(self.all.values().map(ApprovalInfo::row));
+    }
+
+    pub(super) fn load(&mut self, key: &str, value: &Json) -> Option<()> {
+        let info = read_info(key.parse().ok()?, value)?;
+        self.index(&info);
+        self.all.insert(info.id, info).is_none().then_some(())
+    }
+
+    fn close(
+        &mut self,
+        id: ApprovalId,
+        action: Digest,
+        envelope: &Envelope,
+        closing: (Closing, Timestamp, u64),
+        rows: &mut Vec<Row>,
+    ) {
+        let matches = self.all.get(&id).is_some_and(|info| {
+            info.closed.is_none() && info.action == action && *info.principal == *envelope.principal
+        });
+        if matches {
+            self.close_known(id, closing, rows);
+        }
+    }
+
+    fn close_known(&mut self, id: ApprovalId, closing: (Closing, Timestamp, u64), rows: &mut Vec<Row>) {
+        let Some(mut info) = self.take(id) else { return };
+        info.closed = Some(closing);
+        self.put(info, rows);
+    }
+
+    /// Makes room by dropping an expired one, of the same principal if it has too many. False: there is no room.
+    fn make_room(
+        &mut self,
+        limits: Limits,
+        principal: &Arc<str>,
+        time: Timestamp,
+        rows: &mut Vec<Row>,
+    ) -> bool {
+        let own = self.open_by_principal.get(principal);
+        let candidate = if own.is_some_and(|own| own.len() >= limits.approvals_of_principal) {
+            own.and_then(BTreeSet::first)
+        } else if self.open.len() >= limits.approvals {
+            self.open.first()
+        } else {
+            return true;
+        };
+        let Some((_, id)) = candidate.filter(|(expires, _)| *expires <= time).copied() else { return false };
+        self.take(id);
+        rows.push(Row::delete(FOLD, &id.to_string()));
+        true
+    }
+
+    fn shared_principal(&self, principal: &str) -> Arc<str> {
+        self.open_by_principal
+            .get_key_value(principal)
+            .map_or_else(|| principal.into(), |(shared, _)| Arc::clone(shared))
+    }
+
+    fn put(&mut self, info: ApprovalInfo, rows: &mut Vec<Row>) {
+        rows.push(info.row());
+        self.index(&info);
+        self.all.insert(info.id, info);
+    }
+
+    fn index(&mut self, info: &ApprovalInfo) {
+        if let Some((_, at, _)) = info.closed {
+            self.closed.insert((at, info.id));
+            return;
+        }
+        self.by_action.insert((Arc::clone(&info.principal), info.action), info.id);
+        self.open.insert((info.expires, info.id));
+        self.open_by_principal
+            .entry(Arc::clone(&info.principal))
+            .or_default()
+            .insert((info.expires, info.id));
+    }
+
+    /// Takes one out of everything.
+    fn take(&mut self, id: ApprovalId) -> Option<ApprovalInfo> {
+        let info = self.all.remove(&id)?;
+        if let Some((_, at, _)) = info.closed {
+            self.closed.remove(&(at, id));
+            return Some(info);
+        }
+        self.open.remove(&(info.expires, id));
+        let action = (Arc::clone(&info.principal), info.action);
+        if self.by_action.get(&action) == Some(&id) {
+            self.by_action.remove(&action);
+        }
+        if let Some(own) = self.open_by_principal.get_mut(&info.principal) {
+            own.remove(&(info.expires, id));
+            if own.is_empty() {
+                self.open_by_principal.remove(&info.principal);
+            }
+        }
+        Some(info)
+    }
+}
+
+impl ApprovalInfo {
+    fn row(&self) -> Row {
+        let mut text = Text::new().text(&self.principal).text(&self.agent);
+        text = match self.session {
+            Some(session) => text.text(&session.to_string()),
+            None => text.nothing(),
+        };
+        text = text
+            .text(&self.tool)
+            .text(&self.name)
+            .text(&self.action.to_string())
+            .int(self.asked_at.micros())
+            .int(self.expires.micros())
+            .int(self.seq_of_ask)
+            .text(&self.rule);
+        text = match &self.state {
+            ApprovalState::Waiting => text.int(0),
+            ApprovalState::Granted { by } => text.int(1).text(by),
+            ApprovalState::Refused { by, reason } => text.int(2).text(by).text(reason),
+        };
+        if let Some((closing, at, seq)) = self.closed {
+            text = text.int(closing.number()).int(at.micros()).int(seq);
+        }
+        Row::put(FOLD, &self.id.to_string(), text)
+    }
+}
+
+fn read_info(id: ApprovalId, value: &Json) -> Option<ApprovalInfo> {
+    let mut items = Items::of(value)?;
+    let principal = items.text()?.into();
+    let agent = items.text()?.to_owned();
+    let session = match items.optional_text()? {
+        Some(session) => Some(session.parse().ok()?),
+        None => None,
+    };
+    let tool = items.text()?.to_owned();
+    let name = items.text()?.to_owned();
+    let action = items.text()?.parse().ok()?;
+    let asked_at = Timestamp::from_micros(items.int()?);
+    let expires = Timestamp::from_micros(items.int()?);
+    let seq_of_ask = items.int()?;
+    let rule = items.text()?.to_owned();
+    let state = match items.int::<u8>()? {
+        0 => ApprovalState::Waiting,
+        1 => ApprovalState::Granted { by: items.text()?.to_owned() },
+        2 => ApprovalState::Refused { by: items.text()?.to_owned(), reason: items.text()?.to_owned() },
+        _ => return None,
+    };
+    let closed = if items.is_at_end() {
+        None
+    } else {
+        let closing = Closing::from_number(items.int()?)?;
+        Some((closing, Timestamp::from_micros(items.int()?), items.int()?))
+    };
+    items.end()?;
+    Some(ApprovalInfo {
+        id,
+        principal,
+        agent,
+        session,
+        tool,
+        name,
+        action,
+        asked_at,
+        expires,
+        state,
+        closed,
+        seq_of_ask,
+        rule,
+    })
+}
+
+impl Closing {
+    fn number(self) -> u8 {
+        match self {
+            Closing::Used => 0,
+            Closing::Told => 1,
+            Closing::Replaced => 2,
+        }
+    }
+
+    fn from_number(number: u8) -> Option<Closing> {
+        [Closing::Used, Closing::Told, Closing::Replaced]
+            .into_iter()
+            .find(|closing| closing.number() == number)
+    }
+}

@@ -1,0 +1,328 @@
+//! Session memory, and the list of sessions.
+
+use std::collections::{BTreeSet, HashMap};
+
+use proctor_core::decision::Effect;
+use proctor_core::id::SessionId;
+use proctor_core::json::Json;
+use proctor_core::record::{Envelope, RecordKind};
+use proctor_core::time::Timestamp;
+
+use super::past::{Event, Past, Place};
+use super::row::{Items, Row, Text};
+use super::{KEPT_MINUTES, Limits, minute_of, sets_marks};
+
+pub(super) const FOLD: &str = "session";
+
+/// The row that says up to when sessions may have been forgotten.
+const FORGOTTEN_KEY: &str = "forgotten";
+
+/// A session has one bucket for all its time.
+const WHOLE_SESSION: i64 = 0;
+
+/// A session, for listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Our identifier.
+    pub id: SessionId,
+    /// Whose it is.
+    pub principal: String,
+    /// The agent, as claimed.
+    pub agent: String,
+    /// Its first record.
+    pub first: Timestamp,
+    /// Its latest decision or alarm.
+    pub last: Timestamp,
+    /// Actions let through.
+    pub let_through: u64,
+    /// Actions denied.
+    pub denied: u64,
+    /// Actions that a person was asked about.
+    pub asked: u64,
+    /// Actions deferred.
+    pub deferred: u64,
+    /// Alarms raised.
+    pub alarms: u64,
+    /// Whether more happened in it than can be remembered.
+    pub overflowed: bool,
+}
+
+#[derive(Debug)]
+struct Session {
+    info: SessionInfo,
+    past: Past,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    sessions: HashMap<SessionId, Session>,
+    /// Minute of the latest record, so that the longest idle session is first.
+    by_last: BTreeSet<(i64, SessionId)>,
+    /// Sessions that were made at or before this moment (milliseconds, as in their identifiers) may have been forgotten.
+    forgotten: Option<i64>,
+}
+
+impl Sessions {
+    pub(super) fn apply(&mut self, limits: Limits, seq: u64, envelope: &Envelope, rows: &mut Vec<Row>) {
+        let Some(id) = envelope.session else { return };
+        let counts = matches!(envelope.kind, RecordKind::Decision | RecordKind::Alarm | RecordKind::Session);
+        if envelope.kind == RecordKind::Retracted {
+            self.retract(limits, id, envelope, rows);
+        } else if counts || sets_marks(envelope) {
+            self.note(limits, seq, id, envelope, rows);
+        }
+        self.sweep(limits, envelope.time, id, rows);
+    }
+
+    fn note(&mut self, limits: Limits, seq: u64, id: SessionId, envelope: &Envelope, rows: &mut Vec<Row>) {
+        let prefix = id.to_string();
+        let place = place(limits, &prefix);
+        let overflowed = self.may_be_forgotten(id);
+        let by_last = &mut self.by_last;
+        let session = self.sessions.entry(id).or_insert_with(|| {
+            by_last.insert((minute_of(envelope.time), id));
+            Session { info: new_info(id, envelope, overflowed), past: Past::default() }
+        });
+        let info = &mut session.info;
+        let (before, last) = (minute_of(info.last), info.last.max(envelope.time));
+        if minute_of(last) != before {
+            by_last.remove(&(before, id));
+            by_last.insert((minute_of(last), id));
+        }
+        info.last = last;
+        info.first = info.first.min(envelope.time);
+        match envelope.kind {
+            RecordKind::Decision => {
+                let Some(effect) = envelope.decision else { return rows.push(info.row(&prefix)) };
+                let counter = info.counter(effect);
+                *counter = counter.saturating_add(1);
+                if session.past.note(place, event(seq, envelope), rows).is_err() {
+                    info.overflowed = true;
+                }
+            }
+            RecordKind::Alarm => info.alarms = info.alarms.saturating_add(1),
+            _ => {}
+        }
+        if sets_marks(envelope) {
+            for taint in &envelope.taints {
+                if session.past.mark(place, taint, WHOLE_SESSION, rows).is_err() {
+                    info.overflowed = true;
+                }
+            }
+        }
+        rows.push(info.row(&prefix));
+    }
+
+    /// Counts a decision that let through as a deny; one that asked or deferred likewise.
+    fn retract(&mut self, limits: Limits, id: SessionId, envelope: &Envelope, rows: &mut Vec<Row>) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let (Some(effect), Some(seq)) = (envelope.decision, envelope.links.first()) else { return };
+        let prefix = id.to_string();
+        let info = &mut session.info;
+        let counter = info.counter(effect);
+        if *counter > 0 {
+            *counter -= 1;
+            info.denied = info.denied.saturating_add(1);
+        }
+        if effect.lets_through() {
+            let place = place(limits, &prefix);
+            session.past.retract(place, event(*seq, envelope), rows);
+            for taint in &envelope.taints {
+                session.past.unmark(place, taint, WHOLE_SESSION, rows);
+            }
+        }
+        rows.push(info.row(&prefix));
+    }
+
+    /// Forgets one session that has been idle for too long, or the one idle longest if there are too many; never the one
+    /// that this record is about.
+    fn sweep(&mut self, limits: Limits, time: Timestamp, current: SessionId, rows: &mut Vec<Row>) {
+        let Some((minute, id)) = self.by_last.iter().find(|(_, id)| *id != current).copied() else { return };
+        let is_idle = minute < minute_of(time).saturating_sub(KEPT_MINUTES);
+        if !is_idle && self.sessions.len() <= limits.sessions {
+            return;
+        }
+        self.by_last.remove(&(minute, id));
+        let Some(session) = self.sessions.remove(&id) else { return };
+        rows.push(Row::delete(FOLD, &id.to_string()));
+        let mut keys: Vec<&str> = session.past.row_keys().collect();
+        keys.sort_unstable();
+        rows.extend(keys.into_iter().map(|key| Row::delete(FOLD, key)));
+        let forgotten = Some(made_at(id)).max(self.forgotten);
+        if forgotten != self.forgotten {
+            self.forgotten = forgotten;
+            rows.extend(self.forgotten_row());
+        }
+    }
+
+    /// Whether a session that is not here may have been here once.
+    fn may_be_forgotten(&self, id: SessionId) -> bool {
+        self.forgotten.is_some_and(|moment| made_at(id) <= moment)
+    }
+
+    pub(super) fn counts(&self, id: SessionId, pattern: &str) -> (u64, u64) {
+        self.sessions.get(&id).map_or((0, 0), |session| session.past.counts(pattern, i64::MIN))
+    }
+
+    pub(super) fn last(&self, id: SessionId, pattern: &str) -> Option<Timestamp> {
+        self.sessions.get(&id)?.past.last(pattern, i64::MIN, |_| WHOLE_SESSION)
+    }
+
+    pub(super) fn is_marked(&self, id: SessionId, name: &str) -> bool {
+        self.sessions.get(&id).is_some_and(|session| session.past.is_marked(name, i64::MIN))
+    }
+
+    pub(super) fn overflowed(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).map_or_else(|| self.may_be_forgotten(id), |session| session.info.overflowed)
+    }
+
+    pub(super) fn list(&self) -> impl Iterator<Item = &SessionInfo> {
+        self.sessions.values().map(|session| &session.info)
+    }
+
+    pub(super) fn get(&self, id: SessionId) -> Option<&SessionInfo> {
+        self.sessions.get(&id).map(|session| &session.info)
+    }
+
+    pub(super) fn rows(&self, rows: &mut Vec<Row>) {
+        rows.extend(self.forgotten_row());
+        for session in self.sessions.values() {
+            rows.push(session.info.row(&session.info.id.to_string()));
+            session.past.rows(FOLD, rows);
+        }
+    }
+
+    fn forgotten_row(&self) -> Option<Row> {
+        self.forgotten.map(|moment| Row::put(FOLD, FORGOTTEN_KEY, Text::new().int(moment)))
+    }
+
+    pub(super) fn load(&mut self, key: &str, value: &Json) -> Option<()> {
+        if key == FORGOTTEN_KEY {
+            let mut items = Items::of(value)?;
+            self.forgotten = Some(items.int()?);
+            return items.end();
+        }
+        let (prefix, rest) = (key.get(..36)?, key.get(36..)?);
+        let id: SessionId = prefix.parse().ok()?;
+        let session = self
+            .sessions
+            .entry(id)
+            .or_insert_with(|| Session { info: missing_info(id), past: Past::default() });
+        if rest.is_empty() {
+            session.info = read_info(id, value)?;
+            Some(())
+        } else {
+            session.past.load(prefix, rest, value)
+        }
+    }
+
+    /// Once all rows are read: every session must have its own row. Gives the key of one that has not.
+    pub(super) fn finish_load(&mut self) -> Result<(), String> {
+        if let Some(id) = self.sessions.values().find(|session| session.info == missing_info(session.info.id))
+        {
+            return Err(id.info.id.to_string());
+        }
+        self.by_last =
+            self.sessions.values().map(|session| (minute_of(session.info.last), session.info.id)).collect();
+        Ok(())
+    }
+}
+
+impl SessionInfo {
+    fn counter(&mut self, effect: Effect) -> &mut u64 {
+        match effect {
+            Effect::Allow | Effect::Modify | Effect::Redact => &mut self.let_through,
+            Effect::Deny => &mut self.denied,
+            Effect::Ask => &mut self.asked,
+            Effect::Defer => &mut self.deferred,
+        }
+    }
+
+    fn row(&self, key: &str) -> Row {
+        let text = Text::new()
+            .text(&self.principal)
+            .text(&self.agent)
+            .int(self.first.micros())
+            .int(self.last.micros())
+            .int(self.let_through)
+            .int(self.denied)
+            .int(self.asked)
+            .int(self.deferred)
+            .int(self.alarms)
+            .int(u8::from(self.overflowed));
+        Row::put(FOLD, key, text)
+    }
+}
+
+fn read_info(id: SessionId, value: &Json) -> Option<SessionInfo> {
+    let mut items = Items::of(value)?;
+    let info = SessionInfo {
+        id,
+        principal: items.text()?.to_owned(),
+        agent: items.text()?.to_owned(),
+        first: Timestamp::from_micros(items.int()?),
+        last: Timestamp::from_micros(items.int()?),
+        let_through: items.int()?,
+        denied: items.int()?,
+        asked: items.int()?,
+        deferred: items.int()?,
+        alarms: items.int()?,
+        overflowed: items.int::<u8>()? != 0,
+    };
+    items.end()?;
+    Some(info)
+}
+
+fn new_info(id: SessionId, envelope: &Envelope, overflowed: bool) -> SessionInfo {
+    SessionInfo {
+        principal: envelope.principal.clone(),
+        agent: envelope.agent.clone(),
+        first: envelope.time,
+        last: envelope.time,
+        overflowed,
+        ..missing_info(id)
+    }
+}
+
+/// What stands for a session whose own row has not been read. No real one has a first record after its last.
+fn missing_info(id: SessionId) -> SessionInfo {
+    SessionInfo {
+        id,
+        principal: String::new(),
+        agent: String::new(),
+        first: Timestamp::MAX,
+        last: Timestamp::from_micros(i64::MIN),
+        let_through: 0,
+        denied: 0,
+        asked: 0,
+        deferred: 0,
+        alarms: 0,
+        overflowed: false,
+    }
+}
+
+fn place(limits: Limits, prefix: &str) -> Place<'_> {
+    Place {
+        fold: FOLD,
+        prefix,
+        most_tools: limits.session_tools,
+        most_marks: limits.session_taints,
+        keep_from: i64::MIN,
+    }
+}
+
+fn event(seq: u64, envelope: &Envelope) -> Event<'_> {
+    Event {
+        seq,
+        time: envelope.time,
+        hour: WHOLE_SESSION,
+        tool: &envelope.tool,
+        name: &envelope.name,
+        let_through: envelope.decision.is_some_and(Effect::lets_through),
+    }
+}
+
+/// When an identifier was made, in milliseconds: the first six bytes of a UUIDv7.
+fn made_at(id: SessionId) -> i64 {
+    id.as_bytes().iter().take(6).fold(0, |moment, byte| moment << 8 | i64::from(*byte))
+}

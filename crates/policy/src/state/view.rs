@@ -1,0 +1,104 @@
+//! The state as one action sees it.
+
+use std::borrow::Cow;
+
+use proctor_core::digest::Digest;
+use proctor_core::id::SessionId;
+use proctor_core::record::{MAX_CLAIMED, claimed};
+use proctor_core::session::Caller;
+use proctor_core::time::Timestamp;
+
+use super::State;
+use crate::question::{Account, Answer, Memory, Question, Scope};
+
+/// The past, as seen by one action of one caller in one session at one moment.
+#[derive(Debug, Clone)]
+pub struct View<'a> {
+    state: &'a State,
+    principal: Cow<'a, str>,
+    team: Cow<'a, str>,
+    org: Cow<'a, str>,
+    session: SessionId,
+    digest: Digest,
+    now: Timestamp,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(
+        state: &'a State,
+        caller: &'a Caller,
+        session: SessionId,
+        digest: Digest,
+        now: Timestamp,
+    ) -> View<'a> {
+        View {
+            state,
+            principal: as_recorded(&caller.principal),
+            team: as_recorded(&caller.team),
+            org: as_recorded(&caller.org),
+            session,
+            digest,
+            now,
+        }
+    }
+
+    fn counts(&self, scope: Scope, glob: &str) -> (u64, u64) {
+        let glob = as_recorded(glob);
+        match scope {
+            Scope::Session => self.state.sessions.counts(self.session, &glob),
+            Scope::Agent => self.state.agents.counts(&self.principal, &glob, self.now),
+        }
+    }
+
+    fn last(&self, scope: Scope, glob: &str) -> Option<Timestamp> {
+        let glob = as_recorded(glob);
+        match scope {
+            Scope::Session => self.state.sessions.last(self.session, &glob),
+            Scope::Agent => self.state.agents.last(&self.principal, &glob, self.now),
+        }
+    }
+}
+
+impl Memory for View<'_> {
+    /// Only what was spent before the time that is kept (33 days) is not to be had.
+    fn answer(&self, question: &Question) -> Option<Answer> {
+        let (state, now) = (self.state, self.now);
+        Some(match question {
+            Question::Called(scope, glob) => Answer::Count(self.counts(*scope, glob).0),
+            Question::Denied(scope, glob) => Answer::Count(self.counts(*scope, glob).1),
+            Question::Since(scope, glob) => {
+                Answer::Micros(self.last(*scope, glob).map(|last| now.micros_since(last)))
+            }
+            Question::Tainted(scope, name) => Answer::Truth(match scope {
+                Scope::Session => state.sessions.is_marked(self.session, &as_recorded(name)),
+                Scope::Agent => state.agents.is_marked(&self.principal, &as_recorded(name), now),
+            }),
+            Question::Overflowed(scope) => Answer::Truth(match scope {
+                Scope::Session => state.sessions.overflowed(self.session),
+                Scope::Agent => state.agents.overflowed(&self.principal, now),
+            }),
+            Question::Spent(account, unit, from) => {
+                let owner = match account {
+                    Account::Agent => &self.principal,
+                    Account::Team => &self.team,
+                    Account::Org => &self.org,
+                };
+                Answer::Amount(state.meters.spent(*account, owner, *unit, *from, now)?)
+            }
+            Question::Rate(tool, limit) => {
+                Answer::Level(state.rates.level(&self.principal, &as_recorded(tool), *limit, now))
+            }
+            Question::Approval => Answer::Approval(state.approvals.view(&self.principal, self.digest)),
+        })
+    }
+}
+
+/// A text as envelopes hold it: long ones are cut. A long glob with a star in its tail cannot be cut and still match, and
+/// the names it is meant for are cut too, so cutting is left to literal ones.
+fn as_recorded(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_CLAIMED || !crate::glob::is_literal(text) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(claimed(text))
+    }
+}

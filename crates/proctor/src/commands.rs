@@ -1,0 +1,50 @@
+//! The commands.
+
+mod action_args;
+mod approve;
+mod audit;
+mod gate;
+mod init;
+mod names;
+mod policy;
+mod policy_test;
+mod records;
+mod session;
+mod verify;
+mod witness;
+mod bench;
+
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Command};
+use crate::config::Config;
+use crate::failure::{Failure, OK, Outcome};
+
+/// What every command gets.
+pub struct Context {
+    /// The settings in force.
+    pub config: Config,
+    /// `--json`
+    pub json: bool,
+}
+
+/// Runs a command.
+pub fn run(cli: Cli) -> Outcome {
+    if let Command::Completion { shell } = &cli.command {
+        clap_complete::generate(*shell, &mut Cli::command(), "proctor", &mut std::io::stdout());
+        return Ok(OK);
+    }
+    let directory = std::env::current_dir().map_err(|error| Failure::from(format!("working directory: {error}")))?;
+    let config = Config::load(&directory, &cli.common.overrides())?;
+    let context = Context { config, json: cli.common.json };
+    match cli.command {
+        Command::Init(arguments) => init::run(&context, &directory, &arguments),
+        Command::Gate => gate::run(&context),
+        Command::Policy(command) => policy::run(&context, command),
+        Command::Session(command) => session::run(&context, &command),
+        Command::Audit(command) => audit::run(&context, command),
+        Command::Approve(command) => approve::run(&context, command),
+        Command::Names { dir } => names::run(&context, &dir),
+        Command::Completion { .. } => Ok(OK),
+    }
+}

@@ -1,0 +1,219 @@
+//! `proctor gate`: actions in on stdin, recorded decisions out on stdout.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proctor_core::digest::Digest;
+use proctor_core::session::Caller;
+
+use super::Context;
+use crate::access::{Access, Mode, Relay, local_caller};
+use crate::engine::{Answer, Engine};
+use crate::failure::{OK, Outcome};
+use crate::gate::{self, Due};
+use crate::lines::{self, Line, MAX_LINE};
+use crate::{log, watch};
+
+/// Answers that may wait to be written.
+const WAITING_ANSWERS: usize = 1024;
+
+pub(super) fn run(context: &Context) -> Outcome {
+    let config = &context.config;
+    let caller = local_caller(rustix::process::getuid().as_raw(), &config.agent, &config.team, &config.org);
+    let access = open(context)?;
+    let engine: Arc<Mutex<Option<Arc<Engine>>>> = Arc::default();
+    if let Backend::Own(own) = &access {
+        remember(&engine, own);
+    }
+    stop_on_signals(&engine)?;
+    let (sender, receiver) = sync_channel(WAITING_ANSWERS);
+    std::thread::scope(|scope| {
+        scope.spawn(move || write_answers(&receiver));
+        read_lines(context, &caller, access, &engine, &sender);
+        drop(sender);
+    });
+    drain(&engine);
+    Ok(OK)
+}
+
+/// Who decides: this process, or the owner that it relays to.
+enum Backend {
+    Own(Arc<Engine>),
+    Relay(Arc<Connection>),
+}
+
+/// A connection to the owner that several answers are expected on.
+struct Connection {
+    stream: Mutex<UnixStream>,
+    answers: Mutex<BufReader<UnixStream>>,
+    broken: AtomicBool,
+}
+
+enum Ticket {
+    Own(Arc<Engine>, Box<Due>),
+    Relayed(Arc<Connection>),
+    Ready(String),
+}
+
+fn open(context: &Context) -> Result<Backend, crate::failure::Failure> {
+    match Access::open(&context.config, Mode::Gate)? {
+        Access::Owner(engine) => {
+            for weakening in engine.policy().weakenings() {
+                log::say(&format!("weaker than closed: {weakening}"));
+            }
+            if let Some(path) = &context.config.policy {
+                watch::start(path, &engine);
+            }
+            Ok(Backend::Own(engine))
+        }
+        Access::Relay(Relay { stream, answers }) => {
+            log::say("another process owns the state directory: relaying to it, its policy decides");
+            Ok(Backend::Relay(Arc::new(Connection {
+                stream: Mutex::new(stream),
+                answers: Mutex::new(answers),
+                broken: AtomicBool::new(false),
+            })))
+        }
+    }
+}
+
+fn read_lines(
+    context: &Context,
+    caller: &Caller,
+    mut backend: Backend,
+    engine: &Arc<Mutex<Option<Arc<Engine>>>>,
+    sender: &SyncSender<Ticket>,
+) {
+    let mut input = std::io::stdin().lock();
+    loop {
+        let line = match lines::next(&mut input) {
+            Ok(Some(Line::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(error) => {
+                log::say(&format!("reading stdin ended: {error}"));
+                return;
+            }
+        };
+        if let Backend::Relay(connection) = &backend
+            && connection.broken.load(Ordering::SeqCst)
+        {
+            // The owner died: until somebody owns the directory again, everything is denied.
+            match open(context) {
+                Ok(reopened) => {
+                    if let Backend::Own(own) = &reopened {
+                        remember(engine, own);
+                    }
+                    backend = reopened;
+                }
+                Err(failure) => log::say(&failure.lines.join("; ")),
+            }
+        }
+        let ticket = match &backend {
+            Backend::Own(own) => Ticket::Own(Arc::clone(own), Box::new(own_due(own, caller, &line))),
+            Backend::Relay(connection) => relay(connection, &line),
+        };
+        if sender.send(ticket).is_err() {
+            return;
+        }
+    }
+}
+
+fn own_due(engine: &Engine, caller: &Caller, line: &Line) -> Due {
+    match line {
+        Line::Whole(line) => gate::take(engine, caller, "gate", line),
+        Line::TooLong(length) => {
+            let reason = format!("a line of {length} bytes is over the limit of {MAX_LINE}");
+            Due::Ready(engine.refuse_malformed(caller, "gate", &reason).to_json())
+        }
+    }
+}
+
+fn relay(connection: &Arc<Connection>, line: &Line) -> Ticket {
+    let Line::Whole(line) = line else {
+        return Ticket::Ready(denied(&format!("a line over the limit of {MAX_LINE} bytes")));
+    };
+    let mut stream = connection.stream.lock().unwrap_or_else(PoisonError::into_inner);
+    let sent = stream.write_all(line).and_then(|()| stream.write_all(b"\n"));
+    match sent {
+        Ok(()) if !connection.broken.load(Ordering::SeqCst) => Ticket::Relayed(Arc::clone(connection)),
+        _ => {
+            connection.broken.store(true, Ordering::SeqCst);
+            Ticket::Ready(denied("the owner of the state directory is gone"))
+        }
+    }
+}
+
+/// A deny that no record stands behind.
+fn denied(reason: &str) -> String {
+    Answer::unrecorded_deny("not-recorded", format!("not recorded: {reason}"), Digest::from_bytes([0; 32])).to_json().to_string()
+}
+
+fn write_answers(receiver: &Receiver<Ticket>) {
+    let mut output = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut next = receiver.recv().ok();
+    while let Some(ticket) = next {
+        let line = match ticket {
+            Ticket::Own(engine, due) => gate::finish(&engine, *due).to_string(),
+            Ticket::Relayed(connection) => relayed_answer(&connection),
+            Ticket::Ready(line) => line,
+        };
+        if writeln!(output, "{line}").is_err() {
+            return;
+        }
+        next = match receiver.try_recv() {
+            Ok(ticket) => Some(ticket),
+            Err(_) => {
+                if output.flush().is_err() {
+                    return;
+                }
+                receiver.recv().ok()
+            }
+        };
+    }
+    let _ = output.flush();
+}
+
+fn relayed_answer(connection: &Connection) -> String {
+    let mut answers = connection.answers.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut line = String::new();
+    match answers.read_line(&mut line) {
+        Ok(length) if length > 0 && line.ends_with('\n') => line.trim_end().to_owned(),
+        _ => {
+            connection.broken.store(true, Ordering::SeqCst);
+            denied("the owner of the state directory is gone")
+        }
+    }
+}
+
+fn remember(engine: &Mutex<Option<Arc<Engine>>>, own: &Arc<Engine>) {
+    *engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(own));
+}
+
+fn drain(engine: &Mutex<Option<Arc<Engine>>>) {
+    let own = engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(own) = own {
+        own.drain();
+    }
+}
+
+/// On SIGINT and SIGTERM: what is decided is written to the ledger, then the process ends with 130 or 143.
+fn stop_on_signals(engine: &Arc<Mutex<Option<Arc<Engine>>>>) -> Result<(), String> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
+    let engine = Arc::clone(engine);
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                drain(&engine);
+                log::flush();
+                std::process::exit(128 + signal);
+            }
+        })
+        .map(|_| ())
+        .map_err(|error| error.to_string())
+}

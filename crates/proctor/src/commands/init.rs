@@ -1,0 +1,149 @@
+//! `proctor init`: state directory, configuration, starter policy and approver credential.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use proctor_core::json::Json;
+use proctor_core::random::Randomness;
+use proctor_ledger::keys::{Algorithm, SecretKey, check_key_name};
+
+use super::Context;
+use crate::cli::{InitArgs, Starter};
+use crate::failure::{Failure, OK, Outcome};
+use crate::output;
+use crate::state_dir::{StateDir, read_key, write_private};
+use crate::system::SystemRandomness;
+
+const STRICT: &str = include_str!("../../../../schemas/examples/strict.yaml");
+const BALANCED: &str = include_str!("../../../../schemas/examples/balanced.yaml");
+const AUDIT_ONLY: &str = include_str!("../../../../schemas/examples/audit-only.yaml");
+
+pub(super) fn run(context: &Context, directory: &Path, arguments: &InitArgs) -> Outcome {
+    let state = StateDir::new(&context.config.state);
+    let mut did = Vec::new();
+    if state.create(&SystemRandomness)? {
+        did.push(format!("made state directory {}", state.path().display()));
+    }
+    let policy = directory.join("policy.yaml");
+    if write_new(&policy, starter(arguments.starter))? {
+        did.push(format!("wrote {} ({})", policy.display(), starter_name(arguments.starter)));
+    }
+    if context.config.file.is_none() {
+        let file = directory.join("proctor.toml");
+        let settings = "# Settings of Proctor for this folder and those below it. Flags and PROCTOR_… variables override them.\n\
+                        state = \".proctor\"\npolicy = \"policy.yaml\"\n";
+        if write_new(&file, settings)? {
+            did.push(format!("wrote {}", file.display()));
+        }
+    }
+    let credential = match &arguments.credential {
+        Some(file) => directory.join(file),
+        None => default_credential()?,
+    };
+    let approver = make_credential(&credential, arguments.approver.as_deref(), &state, directory, &mut did)?;
+    let key = state.key()?.verifier_key().to_string();
+    if context.json {
+        output::data(
+            Json::object()
+                .with("state", state.path().display().to_string())
+                .with("policy", policy.display().to_string())
+                .with("ledger", key)
+                .with("credential", credential.display().to_string())
+                .with("approver", approver.verifier_key().to_string()),
+        )?;
+        return Ok(OK);
+    }
+    for line in did {
+        output::data(line)?;
+    }
+    output::data(format!("ledger    {key}"))?;
+    output::data(format!("approver  {}", approver.verifier_key()))?;
+    output::data("next: echo '{\"tool\":\"bash\",\"args\":{\"command\":\"ls\"}}' | proctor gate")?;
+    Ok(OK)
+}
+
+/// The starter policy's text.
+pub fn starter(starter: Starter) -> &'static str {
+    match starter {
+        Starter::Strict => STRICT,
+        Starter::Balanced => BALANCED,
+        Starter::AuditOnly => AUDIT_ONLY,
+    }
+}
+
+fn starter_name(starter: Starter) -> &'static str {
+    match starter {
+        Starter::Strict => "strict",
+        Starter::Balanced => "balanced",
+        Starter::AuditOnly => "audit-only",
+    }
+}
+
+/// Where approver credentials lie: outside every workspace and state directory.
+pub fn default_credential() -> Result<PathBuf, Failure> {
+    let folder = std::env::var_os("XDG_CONFIG_HOME")
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))
+        .ok_or_else(|| Failure::from("neither XDG_CONFIG_HOME nor HOME is set: use `--credential FILE`"))?;
+    Ok(folder.join("proctor").join("approver.key"))
+}
+
+/// Makes the approver's key, or takes the one that is there, and registers it with the ledger.
+fn make_credential(
+    file: &Path,
+    name: Option<&str>,
+    state: &StateDir,
+    directory: &Path,
+    did: &mut Vec<String>,
+) -> Result<SecretKey, Failure> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let inside = |outer: &Path| std::path::absolute(file).is_ok_and(|file| file.starts_with(outer));
+    if inside(directory) || inside(state.path()) {
+        let place = file.display();
+        return Err(Failure::from(format!(
+            "{place} is inside the workspace or the state directory, where agents work: use another place"
+        )));
+    }
+    let key = if file.exists() {
+        read_key(file)?
+    } else {
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => std::env::var("USER").ok().filter(|user| check_key_name(user).is_ok()).unwrap_or_else(|| "approver".to_owned()),
+        };
+        let mut seed = [0u8; 32];
+        SystemRandomness.fill(&mut seed);
+        let key = SecretKey::from_seed(&name, Algorithm::Ed25519, &seed).map_err(|error| Failure::from(error.to_string()))?;
+        fs::create_dir_all(folder).map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+        write_private(file, &key.encode())?;
+        did.push(format!("made approver credential {}", file.display()));
+        key
+    };
+    register(&key, state)?;
+    Ok(key)
+}
+
+fn register(key: &SecretKey, state: &StateDir) -> Result<(), Failure> {
+    let file = state.approvers_file();
+    let line = format!("approver {}\n", key.verifier_key());
+    let known = fs::read_to_string(&file).unwrap_or_default();
+    if known.lines().any(|known| known == line.trim_end()) {
+        return Ok(());
+    }
+    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", file.display()));
+    let mut handle = fs::OpenOptions::new().create(true).append(true).open(&file).map_err(describe)?;
+    handle.write_all(line.as_bytes()).map_err(describe)
+}
+
+/// Writes a file that is not there yet. True if it was written.
+fn write_new(file: &Path, text: &str) -> Result<bool, Failure> {
+    let opened = fs::OpenOptions::new().write(true).create_new(true).open(file);
+    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", file.display()));
+    match opened {
+        Ok(mut handle) => handle.write_all(text.as_bytes()).map(|()| true).map_err(describe),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(describe(error)),
+    }
+}

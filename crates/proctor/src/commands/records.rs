@@ -1,0 +1,140 @@
+//! Records for people: which ones, and how they look.
+
+use proctor_core::id::SessionId;
+use proctor_core::json::Json;
+use proctor_core::record::{Envelope, RecordKind};
+use proctor_core::time::Timestamp;
+use proctor_ledger::Reader;
+use proctor_ledger::reader::{BodyState, Record};
+use proctor_ledger::store::Filter;
+
+use super::Context;
+use crate::cli::FilterArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// Carries out a command as the owner, or through it.
+pub fn command(context: &Context, command: &Json) -> Result<Json, Failure> {
+    super::policy::carry_out(context, command)
+}
+
+/// The filter that the arguments describe.
+pub fn filter(reader: &Reader, arguments: &FilterArgs) -> Result<Filter, Failure> {
+    let moment = |text: &Option<String>| match text {
+        None => Ok(None),
+        Some(text) => Timestamp::parse(text)
+            .map(Some)
+            .ok_or_else(|| Failure::from(format!("`{text}` is not a moment: write it like 2026-11-15T20:45:00Z"))),
+    };
+    let kinds = match &arguments.kind {
+        None => Vec::new(),
+        Some(word) => vec![word.parse::<RecordKind>().map_err(|()| {
+            let known = RecordKind::ALL.map(RecordKind::word);
+            match proctor_core::nearest(word, &known) {
+                Some(near) => Failure::from(format!("unknown kind `{word}`: did you mean `{near}`?")),
+                None => Failure::from(format!("unknown kind `{word}`: known are {}", known.join(", "))),
+            }
+        })?],
+    };
+    let session = match &arguments.session {
+        None => None,
+        Some(text) => Some(super::session::find(reader, text)?),
+    };
+    let seqs = (arguments.from.is_some() || arguments.to.is_some())
+        .then(|| arguments.from.unwrap_or(0)..arguments.to.unwrap_or(u64::MAX));
+    Ok(Filter {
+        seqs,
+        session,
+        principal: arguments.principal.clone(),
+        agent: arguments.of_agent.clone(),
+        kinds,
+        approval: None,
+        since: moment(&arguments.since)?,
+        until: moment(&arguments.until)?,
+    })
+}
+
+/// The sequence that a text names: a sequence, or a record's id.
+pub fn sequence(reader: &Reader, text: &str) -> Result<u64, Failure> {
+    if let Ok(sequence) = text.parse::<u64>() {
+        return Ok(sequence);
+    }
+    let id = text.parse().map_err(|_| Failure::from(format!("`{text}` is neither a sequence nor a record's id")))?;
+    let found = reader.by_id(&id).map_err(|error| Failure::from(error.to_string()))?;
+    found.ok_or_else(|| Failure::from(format!("there is no record with the id {id}")))
+}
+
+/// The record as JSON: the envelope as it is proven, with its sequence; and its body.
+pub fn record_json(reader: &Reader, record: &Record, with_body: bool) -> Json {
+    let mut out = Json::object().with("seq", record.seq);
+    if let Ok(Json::Object(members)) = Json::parse(&record.leaf) {
+        for (name, member) in members {
+            match name.as_str() {
+                // The body's own member is its content; the digest stands beside it.
+                "body" => out.push("body_digest", member),
+                _ => out.push(&name, member),
+            }
+        }
+    }
+    if with_body {
+        match reader.body(record.seq) {
+            Ok(BodyState::Present { bytes, .. }) => match Json::parse(&bytes) {
+                Ok(body) => out.push("body", body),
+                Err(_) => out.push("body", String::from_utf8_lossy(&bytes).into_owned()),
+            },
+            Ok(BodyState::Erased) => out.push("erased", true),
+            Ok(BodyState::None) | Err(_) => {}
+        }
+    }
+    out
+}
+
+/// One line about a record.
+pub fn line(record: &Record) -> Vec<String> {
+    let envelope = &record.envelope;
+    vec![
+        record.seq.to_string(),
+        output::dim(&clock_time(envelope.time)),
+        envelope.kind.word().to_owned(),
+        session_text(envelope.session),
+        summary(envelope),
+    ]
+}
+
+fn summary(envelope: &Envelope) -> String {
+    let shown = |text: &str| output::shown(text, 80);
+    match envelope.kind {
+        RecordKind::Decision => {
+            let effect = envelope.decision.map_or_else(String::new, output::effect);
+            let name = if envelope.name.is_empty() { &envelope.tool } else { &envelope.name };
+            format!("{effect} {}  {}", shown(name), output::dim(&shown(&envelope.rule)))
+        }
+        RecordKind::Approval => {
+            let id = envelope.approval.map_or_else(String::new, |id| id.to_string());
+            format!("{} {id} by {}", shown(&envelope.code), shown(&envelope.principal))
+        }
+        RecordKind::Policy => {
+            let digest = envelope.policy.map_or_else(String::new, |digest| digest.to_string());
+            format!("{} {digest}", shown(&envelope.code))
+        }
+        RecordKind::Erasure | RecordKind::Retracted | RecordKind::Outcome | RecordKind::Settlement | RecordKind::Alarm => {
+            let of = envelope.links.first().map_or_else(String::new, |link| format!(" of {link}"));
+            format!("{}{of} {}", shown(&envelope.code), shown(&envelope.tool)).trim_end().to_owned()
+        }
+        RecordKind::Observation | RecordKind::Gap | RecordKind::Session => shown(&envelope.code),
+    }
+}
+
+/// Date and time to the millisecond.
+pub fn clock_time(time: Timestamp) -> String {
+    let text = time.to_string();
+    match text.get(..23) {
+        Some(short) => short.replace('T', " "),
+        None => text,
+    }
+}
+
+/// A session's id in lists.
+pub fn session_text(session: Option<SessionId>) -> String {
+    session.map_or_else(|| "-".to_owned(), |session| session.to_string())
+}

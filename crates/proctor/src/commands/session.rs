@@ -1,0 +1,223 @@
+//! `proctor session …`
+
+use std::collections::HashMap;
+
+use proctor_core::action::ActionKind;
+use proctor_core::id::SessionId;
+use proctor_core::json::Json;
+use proctor_core::record::RecordKind;
+use proctor_core::trace::{Step, StepKind, Trace};
+use proctor_ledger::Reader;
+use proctor_ledger::reader::BodyState;
+use proctor_ledger::store::{Field, Filter, Order};
+
+use super::{Context, records};
+use crate::access::open_reader;
+use crate::cli::SessionCommand;
+use crate::failure::{Failure, OK, Outcome};
+use crate::output;
+
+pub(super) fn run(context: &Context, command: &SessionCommand) -> Outcome {
+    let reader = open_reader(&context.config.state)?;
+    match command {
+        SessionCommand::List { limit } => list(context, &reader, *limit),
+        SessionCommand::Show { id, trace } => {
+            let session = find(&reader, id)?;
+            if *trace {
+                output::data(read_trace(&reader, session)?.to_json())?;
+                return Ok(OK);
+            }
+            show(context, &reader, session)
+        }
+    }
+}
+
+/// The session that a text names: our id, a unique prefix of it, or the claimed id when only one session has it.
+pub fn find(reader: &Reader, text: &str) -> Result<SessionId, Failure> {
+    if let Ok(id) = text.parse::<SessionId>() {
+        return Ok(id);
+    }
+    let fail = |error: proctor_ledger::ReadError| Failure::from(error.to_string());
+    let mut found: Vec<SessionId> = Vec::new();
+    if text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+        let ids = reader.values(Field::Session, text, 3).map_err(fail)?;
+        found.extend(ids.iter().filter_map(|id| id.parse::<SessionId>().ok()));
+    }
+    if found.is_empty() {
+        let filter = Filter { kinds: vec![RecordKind::Session], ..Filter::default() };
+        for record in reader.records(filter, Order::Ascending) {
+            let envelope = record.map_err(fail)?.envelope;
+            if envelope.code == proctor_core::record::claimed(text)
+                && let Some(session) = envelope.session
+            {
+                found.push(session);
+            }
+        }
+    }
+    match found.as_slice() {
+        [] => Err(Failure::from(format!("there is no session `{text}`: `proctor session list` shows them"))),
+        [one] => Ok(*one),
+        several => {
+            let ids: Vec<String> = several.iter().take(5).map(ToString::to_string).collect();
+            Err(Failure::from(format!("`{text}` can be several sessions: {}", ids.join(", "))))
+        }
+    }
+}
+
+fn list(context: &Context, reader: &Reader, limit: usize) -> Outcome {
+    let state = crate::engine::read_state(reader)?;
+    let mut sessions: Vec<_> = state.sessions().collect();
+    sessions.sort_by_key(|session| std::cmp::Reverse((session.last, session.id)));
+    sessions.truncate(limit);
+    let claimed = claimed_ids(reader, sessions.iter().map(|session| session.id).collect())?;
+    if context.json {
+        for session in &sessions {
+            output::data(
+                Json::object()
+                    .with("session_id", session.id.to_string())
+                    .with("claimed", claimed.get(&session.id).map_or("", String::as_str))
+                    .with("agent", session.agent.as_str())
+                    .with("principal", session.principal.as_str())
+                    .with("first", session.first.to_string())
+                    .with("last", session.last.to_string())
+                    .with("let_through", session.let_through)
+                    .with("denied", session.denied)
+                    .with("asked", session.asked)
+                    .with("alarms", session.alarms),
+            )?;
+        }
+        return Ok(OK);
+    }
+    let mut rows = vec![["SESSION", "CLAIMED", "AGENT", "LAST", "THROUGH", "DENIED", "ASKED", "ALARMS"].map(str::to_owned).to_vec()];
+    for session in &sessions {
+        rows.push(vec![
+            session.id.to_string(),
+            output::shown(claimed.get(&session.id).map_or("-", String::as_str), 24),
+            output::shown(if session.agent.is_empty() { "-" } else { &session.agent }, 24),
+            records::clock_time(session.last),
+            session.let_through.to_string(),
+            session.denied.to_string(),
+            session.asked.to_string(),
+            session.alarms.to_string(),
+        ]);
+    }
+    if sessions.is_empty() {
+        output::note("no sessions yet");
+        return Ok(OK);
+    }
+    output::table(&rows)?;
+    Ok(OK)
+}
+
+/// What the agents called these sessions.
+fn claimed_ids(reader: &Reader, wanted: Vec<SessionId>) -> Result<HashMap<SessionId, String>, Failure> {
+    let mut names = HashMap::new();
+    for session in wanted {
+        let filter = Filter { kinds: vec![RecordKind::Session], session: Some(session), ..Filter::default() };
+        if let Some(record) = reader.records(filter, Order::Ascending).next() {
+            let record = record.map_err(|error| Failure::from(error.to_string()))?;
+            names.insert(session, record.envelope.code);
+        }
+    }
+    Ok(names)
+}
+
+fn show(context: &Context, reader: &Reader, session: SessionId) -> Outcome {
+    let filter = Filter { session: Some(session), ..Filter::default() };
+    let mut any = false;
+    for record in reader.records(filter, Order::Ascending) {
+        let record = record.map_err(|error| Failure::from(error.to_string()))?;
+        any = true;
+        if context.json {
+            output::data(records::record_json(reader, &record, true))?;
+            continue;
+        }
+        // Columns are of fixed width here: the session may be longer than memory.
+        let line = records::line(&record);
+        let part = |index: usize| line.get(index).map_or("", String::as_str);
+        output::data(format!("{:>8}  {}  {:<11}  {}", part(0), part(1), part(2), part(4)))?;
+        if record.envelope.kind == RecordKind::Decision
+            && let Some(text) = target(reader, record.seq)
+        {
+            output::data(format!("{:>8}  {}", "", output::dim(&output::shown(&text, 100))))?;
+        }
+    }
+    if !any {
+        return Err(Failure::from(format!("there is no session {session}")));
+    }
+    Ok(OK)
+}
+
+/// What the action was about, in one line.
+fn target(reader: &Reader, sequence: u64) -> Option<String> {
+    let BodyState::Present { bytes, .. } = reader.body(sequence).ok()? else { return None };
+    let body = Json::parse(&bytes).ok()?;
+    let action = body.pointer("/read_set/action")?;
+    let named = ["command", "path", "url", "host", "model", "text"]
+        .iter()
+        .filter_map(|name| action.get(name)?.as_str())
+        .find(|text| !text.is_empty());
+    match named {
+        Some(text) => Some(text.to_owned()),
+        None => action.get("args").filter(|args| !args.is_null()).map(ToString::to_string),
+    }
+}
+
+/// A session as a trace: what was let through or reported as done, in ledger order.
+pub fn read_trace(reader: &Reader, session: SessionId) -> Result<Trace, Failure> {
+    let mut trace = Trace { id: session, steps: Vec::new(), denied: Vec::new(), output: String::new() };
+    let filter = Filter { session: Some(session), ..Filter::default() };
+    for record in reader.records(filter, Order::Ascending) {
+        let record = record.map_err(|error| Failure::from(error.to_string()))?;
+        let body = match reader.body(record.seq) {
+            Ok(BodyState::Present { bytes, .. }) => Json::parse(&bytes).unwrap_or_default(),
+            _ => Json::Null,
+        };
+        let envelope = &record.envelope;
+        match envelope.kind {
+            RecordKind::Decision => add_decision(&mut trace, record.seq, &body, envelope.decision),
+            RecordKind::Retracted => {
+                trace.steps.retain(|step| !envelope.links.contains(&step.sequence));
+            }
+            RecordKind::Outcome => {
+                let of = envelope.links.first().copied();
+                let step = trace.steps.iter_mut().find(|step| Some(step.sequence) == of);
+                if let (Some(step), Some(result)) = (step, body.get("result")) {
+                    step.result = result.clone();
+                }
+            }
+            RecordKind::Observation if envelope.code == "response" => {
+                let data = body.get("data");
+                let text = data.and_then(|data| data.as_str().or_else(|| data.get("text")?.as_str()));
+                trace.output = text.unwrap_or_default().to_owned();
+            }
+            _ => {}
+        }
+    }
+    Ok(trace)
+}
+
+fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, effect: Option<proctor_core::decision::Effect>) {
+    let action = body.pointer("/read_set/action").cloned().unwrap_or_default();
+    if !effect.is_some_and(|effect| effect.lets_through()) {
+        trace.denied.push(action.with("sequence", sequence));
+        return;
+    }
+    let kind = match output::member(&action, "kind").parse() {
+        Ok(ActionKind::LlmCall) => StepKind::LlmCall,
+        Ok(ActionKind::AgentSpawn) => StepKind::AgentCall,
+        _ => StepKind::ToolCall,
+    };
+    let mut holder = Json::object().with("args", action.get("args").cloned().unwrap_or_default());
+    for change in body.pointer("/decision/changes").and_then(Json::as_array).unwrap_or_default() {
+        let replacement = change.get("replacement").cloned().unwrap_or_default();
+        proctor_policy::json_path::put(output::member(change, "path"), &mut holder, replacement);
+    }
+    trace.steps.push(Step {
+        sequence,
+        kind,
+        name: output::member(&action, "tool").to_owned(),
+        args: holder.get("args").cloned().unwrap_or_default(),
+        result: Json::Null,
+    });
+}

@@ -1,0 +1,112 @@
+//! `proctor audit witness`: a small witness of its own. It remembers what it has seen, and cosigns only what continues it.
+
+use std::fs;
+use std::path::Path;
+
+use proctor_core::json::Json;
+use proctor_core::random::Randomness;
+use proctor_core::time::Clock;
+use proctor_ledger::keys::{Algorithm, SecretKey, VerifierKey};
+use proctor_ledger::merkle::consistency_proof;
+use proctor_ledger::note::Note;
+use proctor_ledger::witness::{CosignRequest, Witness};
+
+use super::{Context, records};
+use crate::access::open_reader;
+use crate::failure::{Failure, NOT_VERIFIED, OK, Outcome};
+use crate::output;
+use crate::state_dir::{read_key, write_private};
+use crate::system::{SystemClock, SystemRandomness};
+
+pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Option<&str>) -> Outcome {
+    fs::create_dir_all(folder).map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+    let key = witness_key(folder, name)?;
+    let ledger = known_ledger(folder, ledger_key, context)?;
+    let seen_file = folder.join("seen");
+    let seen = fs::read_to_string(&seen_file).unwrap_or_default();
+    let verifier = key.verifier_key();
+    let mut witness = if seen.is_empty() { Witness::new(key) } else { Witness::with_state(key, &seen) }
+        .map_err(|error| Failure::from(format!("{}: {error}", seen_file.display())))?;
+    // The ledger signs what it has now, and shows that it continues what this witness saw last.
+    let signed = records::command(context, &Json::object().with("op", "checkpoint"))?;
+    let note = Note::parse(output::member(&signed, "note").as_bytes()).map_err(|error| Failure::from(error.to_string()))?;
+    let checkpoint = proctor_ledger::checkpoint::Checkpoint::verify(&note, &ledger)
+        .map_err(|error| Failure::with_code(NOT_VERIFIED, error.to_string()))?;
+    let old_size = witness.known(ledger.name()).map_or(0, |known| known.size);
+    let reader = open_reader(&context.config.state)?;
+    let proof = if old_size == 0 || old_size > checkpoint.size {
+        Vec::new()
+    } else {
+        consistency_proof(old_size, checkpoint.size, &reader.tree(checkpoint.size))
+            .map_err(|error| Failure::with_code(NOT_VERIFIED, error.to_string()))?
+    };
+    let time = u64::try_from(SystemClock.now().micros() / 1_000_000).unwrap_or(0);
+    let request = CosignRequest { old_size, proof, checkpoint: note };
+    let line = witness
+        .cosign(&request, &ledger, time)
+        .map_err(|refusal| Failure::with_code(NOT_VERIFIED, format!("the witness refuses: {refusal}")))?;
+    // Saved before the cosignature is handed out: what was signed once can never be forgotten.
+    replace(&seen_file, &witness.state_text())?;
+    let command = Json::object()
+        .with("op", "cosign")
+        .with("size", checkpoint.size)
+        .with("line", line.to_string())
+        .with("witness", verifier.to_string());
+    records::command(context, &command)?;
+    if context.json {
+        output::data(
+            Json::object()
+                .with("size", checkpoint.size)
+                .with("witness", verifier.to_string())
+                .with("ledger", ledger.to_string())
+                .with("line", line.to_string()),
+        )?;
+    } else {
+        output::data(format!("cosigned {} records of {}", checkpoint.size, ledger.name()))?;
+        output::data(format!("trust file lines:\nlog {ledger}\nwitness {verifier}"))?;
+    }
+    Ok(OK)
+}
+
+fn witness_key(folder: &Path, name: &str) -> Result<SecretKey, Failure> {
+    let file = folder.join("witness.key");
+    if !file.exists() {
+        let mut seed = [0u8; 32];
+        SystemRandomness.fill(&mut seed);
+        let key = SecretKey::from_seed(name, Algorithm::CosignatureV1, &seed).map_err(|error| Failure::from(error.to_string()))?;
+        write_private(&file, &key.encode())?;
+    }
+    Ok(read_key(&file)?)
+}
+
+/// The ledger's key: as it was first seen. Another key later is a refusal, not a surprise.
+fn known_ledger(folder: &Path, given: Option<&str>, context: &Context) -> Result<VerifierKey, Failure> {
+    let file = folder.join("ledger");
+    let read = |text: &str| {
+        text.trim().parse::<VerifierKey>().map_err(|error| Failure::from(format!("`{}`: {error}", text.trim())))
+    };
+    if let Ok(known) = fs::read_to_string(&file) {
+        let known = read(&known)?;
+        if let Some(given) = given
+            && read(given)?.to_string() != known.to_string()
+        {
+            return Err(Failure::with_code(NOT_VERIFIED, format!("this witness knows the ledger as {known}")));
+        }
+        return Ok(known);
+    }
+    let key = match given {
+        Some(given) => read(given)?,
+        None => read(&open_reader(&context.config.state)?.key().map_err(|error| Failure::from(error.to_string()))?)?,
+    };
+    replace(&file, &format!("{key}\n"))?;
+    Ok(key)
+}
+
+/// Replaces a file in one step: a crash leaves the old or the new one.
+fn replace(file: &Path, text: &str) -> Result<(), Failure> {
+    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", file.display()));
+    let next = file.with_extension("next");
+    fs::write(&next, text).map_err(describe)?;
+    fs::File::open(&next).and_then(|handle| handle.sync_all()).map_err(describe)?;
+    fs::rename(&next, file).map_err(describe)
+}

@@ -1,0 +1,340 @@
+//! The owner's engine: policy, state and ledger put together. It decides, records, and gives answers.
+
+mod answer;
+mod approvals;
+mod reload;
+mod reports;
+mod sessions;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use proctor_core::action::Action;
+use proctor_core::decision::Decision;
+use proctor_core::id::{ApprovalId, RecordId, SessionId};
+use proctor_core::normalise::PathResolver;
+use proctor_core::random::Randomness;
+use proctor_core::record::{Envelope, RecordKind, claimed};
+use proctor_core::session::{Caller, SessionKey};
+use proctor_core::time::Clock;
+use proctor_ledger::store::{Filter, Order};
+use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, StateRow};
+use proctor_policy::body::policy_body;
+use proctor_policy::judge::{Request, changed_args, judge};
+use proctor_policy::policy::Policy;
+use proctor_policy::prepare::prepare;
+use proctor_policy::state::State;
+
+pub use answer::{Answer, add_details};
+pub use approvals::{ApprovalRefusal, Ask, find_ask};
+pub use reload::Reload;
+pub use reports::Report;
+
+use sessions::Sessions;
+
+/// How often a decision is taken again when the state that it was taken on did not hold.
+const TRIES: usize = 3;
+
+/// An action as a door hands it over.
+#[derive(Debug, Clone)]
+pub struct Proposal {
+    /// The action.
+    pub action: Action,
+    /// Who acts.
+    pub caller: Caller,
+    /// The agent, as claimed.
+    pub agent: String,
+    /// The session, as claimed.
+    pub session: String,
+}
+
+/// What the engine is made of.
+pub struct Parts {
+    /// The ledger, opened for writing.
+    pub ledger: Ledger,
+    /// The policy in force.
+    pub policy: Policy,
+    /// The secret that keys action digests.
+    pub secret: [u8; 32],
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The randomness.
+    pub randomness: Arc<dyn Randomness>,
+    /// Looks up real paths; only for agents on this host.
+    pub resolver: Option<Box<dyn PathResolver + Send + Sync>>,
+    /// How long an answer may take before it is deny.
+    pub answer: Duration,
+}
+
+/// The engine. Shared between threads.
+pub struct Engine {
+    ledger: Ledger,
+    policy: ArcSwap<Policy>,
+    secret: [u8; 32],
+    clock: Arc<dyn Clock>,
+    randomness: Arc<dyn Randomness>,
+    resolver: Option<Box<dyn PathResolver + Send + Sync>>,
+    answer: Duration,
+    // One lock for the moment of deciding: it covers the session and every account that a decision reads, so decisions are
+    // taken in order of arrival and their effects hold for the next one.
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    state: State,
+    generation: u64,
+    sessions: Sessions,
+}
+
+/// A decision that is taken and has its place in the writer's queue, but is not on record yet.
+pub struct Undelivered {
+    proposal: Proposal,
+    deadline: Instant,
+    taken: Taken,
+}
+
+enum Taken {
+    Queued(Box<Queued>),
+    Answered(Box<Answer>),
+}
+
+struct Queued {
+    pending: Pending,
+    decision: Decision,
+    session: SessionId,
+    envelope: Envelope,
+    alarms: Vec<&'static str>,
+}
+
+impl Engine {
+    /// Puts the parts together, restores the state, and records the policy if it is not the one on record.
+    pub fn start(parts: Parts) -> Result<Engine, String> {
+        let generation = parts.ledger.generation();
+        let state = read_state(&parts.ledger.reader())?;
+        let engine = Engine {
+            ledger: parts.ledger,
+            policy: ArcSwap::from_pointee(parts.policy),
+            secret: parts.secret,
+            clock: parts.clock,
+            randomness: parts.randomness,
+            resolver: parts.resolver,
+            answer: parts.answer,
+            inner: Mutex::new(Inner { state, generation, sessions: Sessions::default() }),
+        };
+        if engine.recorded_policy()? != Some(engine.policy().digest()) {
+            engine.record_policy(&engine.policy())?;
+        }
+        Ok(engine)
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.load_full()
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Decides an action and puts its record into the writer's queue. Never fails: what cannot be decided is denied.
+    pub fn submit(&self, proposal: Proposal) -> Undelivered {
+        let deadline = Instant::now() + self.answer;
+        let taken = self.take(&proposal, deadline);
+        Undelivered { proposal, deadline, taken }
+    }
+
+    /// Waits until the decision is on record, and gives the answer.
+    pub fn deliver(&self, undelivered: Undelivered) -> Answer {
+        let Undelivered { proposal, deadline, mut taken } = undelivered;
+        for _ in 0..TRIES {
+            let queued = match taken {
+                Taken::Answered(answer) => return *answer,
+                Taken::Queued(queued) => *queued,
+            };
+            match queued.pending.wait_until(deadline) {
+                Ok(receipt) => {
+                    let args = changed_args(&proposal.action, &queued.decision);
+                    self.raise_alarms(&queued, receipt.seq());
+                    return Answer::recorded(queued.decision, queued.session, args, &receipt);
+                }
+                // The state that it was taken on did not hold: take it again on the state that does.
+                Err(NotRecorded::Stale | NotRecorded::Once { .. }) => taken = self.take(&proposal, deadline),
+                Err(problem) => return self.not_recorded(&problem.to_string()),
+            }
+        }
+        self.not_recorded("the ledger's state did not settle")
+    }
+
+    /// Decides and waits.
+    pub fn decide(&self, proposal: Proposal) -> Answer {
+        self.deliver(self.submit(proposal))
+    }
+
+    fn take(&self, proposal: &Proposal, deadline: Instant) -> Taken {
+        // A panic while deciding is a defect; it must not become a permission or end the process.
+        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.try_take(proposal, deadline)));
+        match attempt {
+            Ok(Ok(queued)) => Taken::Queued(Box::new(queued)),
+            Ok(Err(problem)) => Taken::Answered(Box::new(self.not_recorded(&problem))),
+            Err(_) => Taken::Answered(Box::new(self.not_recorded("the decision failed inside"))),
+        }
+    }
+
+    fn try_take(&self, proposal: &Proposal, deadline: Instant) -> Result<Queued, String> {
+        let policy = self.policy();
+        let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
+        let prepared = prepare(&policy, &proposal.action, resolver);
+        // The digest is of the action as sent, under the tool's canonical name.
+        let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
+        let mut inner = self.lock()?;
+        let now = self.clock.now();
+        let key = SessionKey {
+            principal: proposal.caller.principal.clone(),
+            agent: proposal.agent.clone(),
+            session: proposal.session.clone(),
+        };
+        let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door)?;
+        let request = Request {
+            action: &proposal.action,
+            prepared,
+            caller: &proposal.caller,
+            agent: &proposal.agent,
+            session,
+            digest,
+            now,
+            record: RecordId::new(now, &*self.randomness),
+            fresh_approval: ApprovalId::new(now, &*self.randomness),
+        };
+        let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
+        let pending = self.append(&mut inner, judgement.envelope.clone(), Some(judgement.body), Some(deadline));
+        Ok(Queued {
+            pending,
+            decision: judgement.decision,
+            session,
+            envelope: judgement.envelope,
+            alarms: judgement.alarms,
+        })
+    }
+
+    /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.
+    fn append(&self, inner: &mut Inner, envelope: Envelope, body: Option<Vec<u8>>, deadline: Option<Instant>) -> Pending {
+        let rows = inner.state.apply(&envelope);
+        let rows = rows.into_iter().map(|row| StateRow { fold: row.fold, key: row.key, value: row.value }).collect();
+        self.ledger.append_after(inner.generation, Draft { envelope, body, rows, deadline })
+    }
+
+    /// The lock, with the state as the ledger has it.
+    fn lock(&self) -> Result<MutexGuard<'_, Inner>, String> {
+        // A panic under the lock may have left the state half changed: it is restored from the ledger like after a failed write.
+        let (mut inner, poisoned) = match self.inner.lock() {
+            Ok(inner) => (inner, false),
+            Err(poisoned) => {
+                self.inner.clear_poison();
+                (PoisonError::into_inner(poisoned), true)
+            }
+        };
+        let generation = self.ledger.generation();
+        if poisoned || inner.generation != generation {
+            inner.state = read_state(&self.ledger.reader())?;
+            inner.sessions = Sessions::default();
+            inner.generation = generation;
+        }
+        Ok(inner)
+    }
+
+    fn not_recorded(&self, problem: &str) -> Answer {
+        self.ledger.note_unrecorded();
+        Answer::unrecorded_deny("not-recorded", format!("not recorded: {problem}"), self.policy().digest())
+    }
+
+    fn raise_alarms(&self, queued: &Queued, sequence: u64) {
+        for code in &queued.alarms {
+            let mut envelope = self.envelope(RecordKind::Alarm);
+            envelope.session = queued.envelope.session;
+            envelope.principal.clone_from(&queued.envelope.principal);
+            envelope.team.clone_from(&queued.envelope.team);
+            envelope.org.clone_from(&queued.envelope.org);
+            envelope.agent.clone_from(&queued.envelope.agent);
+            envelope.door.clone_from(&queued.envelope.door);
+            envelope.tool.clone_from(&queued.envelope.tool);
+            envelope.code = (*code).to_owned();
+            envelope.links = vec![sequence];
+            if let Ok(mut inner) = self.lock() {
+                // The decision is answered whether or not its alarm is on record yet; the queue is drained at the end.
+                let _ = self.append(&mut inner, envelope, None, None);
+            }
+        }
+    }
+
+    /// An envelope of ours, made now.
+    pub(crate) fn envelope(&self, kind: RecordKind) -> Envelope {
+        let now = self.clock.now();
+        Envelope::new(RecordId::new(now, &*self.randomness), now, kind)
+    }
+
+    /// Records an alarm about something that is no action, and answers deny.
+    pub fn refuse_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Answer {
+        let mut envelope = self.envelope(RecordKind::Alarm);
+        envelope.principal = claimed(&caller.principal);
+        envelope.team = claimed(&caller.team);
+        envelope.org = claimed(&caller.org);
+        envelope.door = claimed(door);
+        "malformed".clone_into(&mut envelope.code);
+        let deadline = Instant::now() + self.answer;
+        let pending = match self.lock() {
+            Ok(mut inner) => self.append(&mut inner, envelope, None, Some(deadline)),
+            Err(problem) => return self.not_recorded(&problem),
+        };
+        match pending.wait_until(deadline) {
+            Ok(receipt) => Answer::malformed(reason, self.policy().digest(), &receipt),
+            Err(problem) => self.not_recorded(&problem.to_string()),
+        }
+    }
+
+    fn record_policy(&self, policy: &Policy) -> Result<(), String> {
+        let mut envelope = self.envelope(RecordKind::Policy);
+        envelope.policy = Some(policy.digest());
+        envelope.code = if policy.weakenings().is_empty() { "loaded" } else { "loaded_weaker" }.to_owned();
+        let mut inner = self.lock()?;
+        let pending = self.append(&mut inner, envelope, Some(policy_body(policy)), None);
+        drop(inner);
+        pending.wait().map(|_| ()).map_err(|problem| format!("the policy could not be recorded: {problem}"))
+    }
+
+    /// The digest of the last policy on record.
+    fn recorded_policy(&self) -> Result<Option<proctor_core::digest::Digest>, String> {
+        let filter = Filter { kinds: vec![RecordKind::Policy], ..Filter::default() };
+        for record in self.ledger.reader().records(filter, Order::Descending) {
+            let record = record.map_err(|error| error.to_string())?;
+            if record.envelope.code.starts_with("loaded") {
+                return Ok(record.envelope.policy);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until everything that is queued is on record, and signs it.
+    pub fn drain(&self) {
+        if let Err(problem) = self.ledger.checkpoint() {
+            crate::log::say(&format!("the ledger could not sign its last checkpoint: {problem}"));
+        }
+    }
+}
+
+/// The state as a reader finds it, for commands that only look.
+pub fn read_state(reader: &proctor_ledger::Reader) -> Result<State, String> {
+    let mut rows = Vec::new();
+    for fold in State::FOLDS {
+        reader
+            .state_rows(fold, |row| rows.push((*fold, row.key, row.value)))
+            .map_err(|error| error.to_string())?;
+    }
+    State::load(rows).map_err(|error| error.to_string())
+}

@@ -1,0 +1,123 @@
+//! People's decisions on approvals: checked, recorded once, and held as grants by the state.
+
+use std::time::Instant;
+
+use proctor_core::digest::Digest;
+use proctor_core::id::ApprovalId;
+use proctor_core::json::Json;
+use proctor_core::record::{RecordKind, claimed};
+use proctor_core::time::Timestamp;
+use proctor_ledger::reader::BodyState;
+use proctor_ledger::store::{Filter, Order};
+use proctor_ledger::{NotRecorded, Reader};
+use proctor_policy::question::ApprovalState;
+
+use super::Engine;
+use crate::approver::{ApprovalOrder, ApproverKeys};
+
+/// Why an order was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApprovalRefusal {
+    /// No such approval.
+    #[error("approval {0} is not known here: `proctor approve list` shows those that wait")]
+    Unknown(ApprovalId),
+    /// Somebody was faster.
+    #[error("approval {0} is already decided")]
+    Decided(ApprovalId),
+    /// Too late.
+    #[error("approval {0} expired at {1}")]
+    Expired(ApprovalId, Timestamp),
+    /// The asker cannot approve itself.
+    #[error("`{0}` asked for this and cannot decide it")]
+    OwnRequest(String),
+    /// The rule names other approvers.
+    #[error("this approval is for {0}")]
+    NotNamed(String),
+    /// The credential is not good.
+    #[error("{0}")]
+    Credential(String),
+    /// The ledger did not take it.
+    #[error("not recorded: {0}")]
+    NotRecorded(String),
+}
+
+impl Engine {
+    /// Carries out a person's signed decision. Gives the order and the sequence of its record.
+    pub fn decide_approval(&self, signed: &str, keys: &ApproverKeys) -> Result<(ApprovalOrder, u64), ApprovalRefusal> {
+        let order = keys.check(signed).map_err(ApprovalRefusal::Credential)?;
+        let id = order.statement.approval;
+        let approver = format!("approver:{}", order.approver);
+        let ask = self.find_ask(id).map_err(ApprovalRefusal::NotRecorded)?.ok_or(ApprovalRefusal::Unknown(id))?;
+        if !ask.approvers.is_empty() && !ask.approvers.iter().any(|name| *name == order.approver) {
+            return Err(ApprovalRefusal::NotNamed(ask.approvers.join(", ")));
+        }
+        let deadline = Instant::now() + self.answer;
+        let mut inner = self.lock().map_err(ApprovalRefusal::NotRecorded)?;
+        let info = inner.state.approval(id).ok_or(ApprovalRefusal::Decided(id))?;
+        if info.principal == approver {
+            return Err(ApprovalRefusal::OwnRequest(approver));
+        }
+        let mut envelope = self.envelope(RecordKind::Approval);
+        if info.state != ApprovalState::Waiting {
+            return Err(ApprovalRefusal::Decided(id));
+        }
+        if envelope.time >= info.expires {
+            return Err(ApprovalRefusal::Expired(id, info.expires));
+        }
+        // A grant holds as long as the question was open for, from the moment it is given.
+        let wait = info.expires.micros_since(info.asked_at);
+        envelope.expires = Some(envelope.time.plus_micros(i64::try_from(wait).unwrap_or(i64::MAX / 4)));
+        envelope.session = info.session;
+        envelope.principal = claimed(&approver);
+        envelope.agent = claimed(&info.agent);
+        envelope.tool = claimed(&info.tool);
+        envelope.approval = Some(id);
+        envelope.code = order.statement.verdict.word().to_owned();
+        envelope.rule = claimed(&self.without_secrets(&order.statement.reason));
+        envelope.once = Some(format!("approval:{id}"));
+        envelope.links = vec![ask.sequence];
+        let body = Json::object()
+            .with("approver", order.approver.as_str())
+            .with("signed", order.note.as_str())
+            .to_string()
+            .into_bytes();
+        let pending = self.append(&mut inner, envelope, Some(body), Some(deadline));
+        drop(inner);
+        match pending.wait_until(deadline) {
+            Ok(receipt) => Ok((order, receipt.seq())),
+            Err(NotRecorded::Once { .. }) => Err(ApprovalRefusal::Decided(id)),
+            Err(problem) => Err(ApprovalRefusal::NotRecorded(problem.to_string())),
+        }
+    }
+
+    fn find_ask(&self, id: ApprovalId) -> Result<Option<Ask>, String> {
+        find_ask(&self.ledger().reader(), id)
+    }
+}
+
+/// The first record that asked for an approval.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// Its sequence.
+    pub sequence: u64,
+    /// Who may decide; empty: any approver.
+    pub approvers: Vec<String>,
+    /// The decision record's body.
+    pub body: Json,
+    /// The digest of the action.
+    pub action: Option<Digest>,
+}
+
+/// Finds the record that asked for an approval.
+pub fn find_ask(reader: &Reader, id: ApprovalId) -> Result<Option<Ask>, String> {
+    let filter = Filter { approval: Some(id), kinds: vec![RecordKind::Decision], ..Filter::default() };
+    let Some(record) = reader.records(filter, Order::Ascending).next() else { return Ok(None) };
+    let record = record.map_err(|error| error.to_string())?;
+    let body = match reader.body(record.seq).map_err(|error| error.to_string())? {
+        BodyState::Present { bytes, .. } => Json::parse(&bytes).unwrap_or_default(),
+        _ => Json::Null,
+    };
+    let named = body.get("decision").and_then(|decision| decision.get("approvers")).and_then(Json::as_array);
+    let approvers = named.unwrap_or_default().iter().filter_map(Json::as_str).map(str::to_owned).collect();
+    Ok(Some(Ask { sequence: record.seq, approvers, body, action: record.envelope.action }))
+}

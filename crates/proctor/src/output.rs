@@ -1,0 +1,122 @@
+//! What people see: calm text, colour only on a terminal; data on stdout, everything else on stderr.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+
+use owo_colors::{OwoColorize, Stream};
+use proctor_core::decision::Effect;
+use proctor_core::json::Json;
+
+use crate::failure::Failure;
+
+/// Prints a line of data. A reader that has gone away ends the command quietly.
+pub fn data(line: impl Display) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{line}").map_err(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Failure { code: 0, lines: Vec::new() },
+        _ => Failure::from(format!("stdout: {error}")),
+    })
+}
+
+/// Says something beside the data.
+pub fn note(line: &str) {
+    let mut err = anstream::stderr().lock();
+    let _ = writeln!(err, "{} {line}", "proctor:".if_supports_color(Stream::Stderr, |text| text.dimmed()));
+}
+
+/// Says what went wrong.
+pub fn error(line: &str) {
+    let mut err = anstream::stderr().lock();
+    let _ = writeln!(err, "{} {line}", "error:".if_supports_color(Stream::Stderr, |text| text.red()));
+}
+
+/// A decision's word, coloured.
+pub fn effect(effect: Effect) -> String {
+    let word = effect.word();
+    match effect {
+        Effect::Allow => word.if_supports_color(Stream::Stdout, |text| text.green()).to_string(),
+        Effect::Deny => word.if_supports_color(Stream::Stdout, |text| text.red()).to_string(),
+        Effect::Ask | Effect::Defer => word.if_supports_color(Stream::Stdout, |text| text.yellow()).to_string(),
+        Effect::Modify | Effect::Redact => word.if_supports_color(Stream::Stdout, |text| text.cyan()).to_string(),
+    }
+}
+
+/// Dimmed text.
+pub fn dim(text: &str) -> String {
+    text.if_supports_color(Stream::Stdout, |text| text.dimmed()).to_string()
+}
+
+/// A claimed text as it may go to a terminal: control characters are shown, not obeyed, and long texts are cut.
+pub fn shown(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count >= width {
+            out.push('…');
+            break;
+        }
+        if character.is_control() || is_direction_mark(character) {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// Characters that change the order in which text is shown.
+fn is_direction_mark(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A progress bar on stderr for long work; nothing when nobody watches.
+pub fn progress(total: u64, what: &'static str) -> indicatif::ProgressBar {
+    if !std::io::stderr().is_terminal() || total < 10_000 {
+        return indicatif::ProgressBar::hidden();
+    }
+    let bar = indicatif::ProgressBar::new(total);
+    if let Ok(style) = indicatif::ProgressStyle::with_template("{msg} {bar:40} {human_pos}/{human_len} {per_sec}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar
+}
+
+/// Prints rows as aligned columns.
+pub fn table(rows: &[Vec<String>]) -> Result<(), Failure> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| visible_width(cell)).max().unwrap_or(0))
+        .collect();
+    for row in rows {
+        let mut line = String::new();
+        for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            line.push_str(cell);
+            if index + 1 < row.len() {
+                line.push_str(&" ".repeat(width.saturating_sub(visible_width(cell)) + 2));
+            }
+        }
+        data(line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// The width of a cell without the escape sequences that colour it.
+fn visible_width(cell: &str) -> usize {
+    anstream::adapter::strip_str(cell).to_string().chars().count()
+}
+
+/// The member as text, for printing.
+pub fn member<'a>(value: &'a Json, name: &str) -> &'a str {
+    value.get(name).and_then(Json::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claimed_text_cannot_play_with_the_terminal() {
+        assert_eq!(shown("a\u{1b}[31mb\u{202e}c\n", 80), "a\\u{1b}[31mb\\u{202e}c\\n");
+        assert_eq!(shown("abcdef", 3), "abc…");
+    }
+}

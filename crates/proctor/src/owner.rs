@@ -1,0 +1,180 @@
+//! The owner's socket: other `proctor` processes on the same state directory talk to the owner here.
+
+use std::io::{BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use proctor_core::digest::Digest;
+use proctor_core::json::Json;
+use proctor_core::record::RecordKind;
+use proctor_ledger::note::NoteSignature;
+
+use crate::access::{local_caller, read_json};
+use crate::approver::ApproverKeys;
+use crate::engine::Engine;
+use crate::gate;
+use crate::state_dir::StateDir;
+
+/// Connections at a time; more are closed at once.
+const MAX_CONNECTIONS: usize = 64;
+
+/// Longest socket path that every system takes.
+const MAX_SOCKET_PATH: usize = 100;
+
+/// Starts listening. The lock on the state directory is held, so a socket that lies there belongs to nobody.
+pub fn listen(state: &StateDir, engine: Arc<Engine>) -> Result<(), String> {
+    let link = state.socket();
+    let path = socket_path(&link);
+    let describe = |error: std::io::Error| format!("{}: {error}", path.display());
+    let _ = std::fs::remove_file(&path);
+    if path != link {
+        let _ = std::fs::remove_file(&link);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(describe)?;
+        }
+        std::os::unix::fs::symlink(&path, &link).map_err(describe)?;
+    }
+    let listener = UnixListener::bind(&path).map_err(describe)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(describe)?;
+    let state = state.clone();
+    std::thread::Builder::new()
+        .name("owner".to_owned())
+        .spawn(move || accept(&listener, &state, &engine))
+        .map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// Where the socket really lies: a path that is too long goes to the runtime directory, under a digest.
+pub fn socket_path(link: &Path) -> PathBuf {
+    let absolute = std::path::absolute(link).unwrap_or_else(|_| link.to_owned());
+    if absolute.as_os_str().len() <= MAX_SOCKET_PATH {
+        return absolute;
+    }
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let digest = Digest::of(absolute.as_os_str().as_encoded_bytes()).to_string();
+    let short: String = digest.chars().take(32).collect();
+    folder.join(format!("proctor-{short}.sock"))
+}
+
+fn accept(listener: &UnixListener, state: &StateDir, engine: &Arc<Engine>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    loop {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            // Out of descriptors, or the peer is gone already: the next one may fare better.
+            Err(_) => {
+                std::thread::sleep(Duration::from_millis(50));
+                continue;
+            }
+        };
+        if open.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
+            open.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let (state, engine, counted) = (state.clone(), Arc::clone(engine), Arc::clone(&open));
+        let spawned = std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
+            serve(&stream, &state, &engine);
+            counted.fetch_sub(1, Ordering::SeqCst);
+        });
+        if spawned.is_err() {
+            open.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn serve(stream: &UnixStream, state: &StateDir, engine: &Arc<Engine>) {
+    let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) else { return };
+    let uid = peer.uid.as_raw();
+    let own = rustix::process::getuid().as_raw();
+    if uid != own && uid != 0 {
+        return;
+    }
+    let (Ok(reading), Ok(mut writing)) = (stream.try_clone(), stream.try_clone()) else { return };
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+    let mut input = BufReader::new(reading);
+    let Ok(hello) = read_json(&mut input) else { return };
+    let _ = stream.set_read_timeout(None);
+    let policy = engine.policy().digest();
+    if let Some(asked) = hello.get("policy").and_then(Json::as_str)
+        && asked != policy.to_string()
+    {
+        let error = format!("the owner's policy is {policy}, the one given here is {asked}: use the same, or leave `--policy` out");
+        let _ = writeln!(writing, "{}", Json::object().with("ok", false).with("error", error));
+        return;
+    }
+    let greeting = Json::object().with("ok", true).with("pid", std::process::id()).with("policy", policy.to_string());
+    if writeln!(writing, "{greeting}").is_err() {
+        return;
+    }
+    let text = |name: &str| hello.get(name).and_then(Json::as_str).unwrap_or_default();
+    if text("mode") == "gate" {
+        let caller = local_caller(uid, text("agent"), text("team"), text("org"));
+        gate::serve(engine, &caller, "gate", input, writing);
+        return;
+    }
+    while let Ok(command) = read_json(&mut input) {
+        let answer = run(&command, state, engine).unwrap_or_else(|error| Json::object().with("error", error));
+        if writeln!(writing, "{answer}").is_err() {
+            return;
+        }
+    }
+}
+
+/// Carries out a command; commands that run in the owner's own process come here too.
+pub fn run(command: &Json, state: &StateDir, engine: &Engine) -> Result<Json, String> {
+    let text = |name: &str| command.get(name).and_then(Json::as_str).unwrap_or_default();
+    match text("op") {
+        "approve" => approve(text("signed"), state, engine),
+        "erase" => {
+            let sequence = command.get("seq").and_then(Json::as_u64).ok_or("`seq` is missing")?;
+            engine.erase(sequence, text("by"), text("reason")).map(|sequence| Json::object().with("seq", sequence))
+        }
+        "checkpoint" => {
+            let note = engine.ledger().checkpoint().map_err(|problem| problem.to_string())?;
+            Ok(Json::object().with("note", note))
+        }
+        "cosign" => cosign(command, engine),
+        "check" => {
+            let caller = local_caller(rustix::process::getuid().as_raw(), text("agent"), text("team"), text("org"));
+            let due = gate::take(engine, &caller, "check", text("line").as_bytes());
+            Ok(gate::finish(engine, due))
+        }
+        other => Err(format!("unknown command `{other}`")),
+    }
+}
+
+fn approve(signed: &str, state: &StateDir, engine: &Engine) -> Result<Json, String> {
+    let keys = ApproverKeys::read(&state.approvers_file(), engine.ledger().key().name())?;
+    let (order, sequence) = engine.decide_approval(signed, &keys).map_err(|refusal| refusal.to_string())?;
+    Ok(Json::object()
+        .with("approval_id", order.statement.approval.to_string())
+        .with("verdict", order.statement.verdict.word())
+        .with("approver", order.approver)
+        .with("seq", sequence))
+}
+
+fn cosign(command: &Json, engine: &Engine) -> Result<Json, String> {
+    let text = |name: &str| command.get(name).and_then(Json::as_str).unwrap_or_default();
+    let size = command.get("size").and_then(Json::as_u64).ok_or("`size` is missing")?;
+    let signature = NoteSignature::parse(text("line")).map_err(|error| error.to_string())?;
+    let witness = text("witness").parse().map_err(|_| "`witness` is not a verifier key".to_owned())?;
+    let note = engine.ledger().add_cosignature(size, signature, &witness).map_err(|problem| problem.to_string())?;
+    Ok(Json::object().with("note", note))
+}
+
+impl Engine {
+    /// Erases the body of a record. Gives the sequence of the erasure's own record.
+    pub fn erase(&self, sequence: u64, by: &str, reason: &str) -> Result<u64, String> {
+        let mut envelope = self.envelope(RecordKind::Erasure);
+        envelope.principal = proctor_core::record::claimed(by);
+        envelope.links = vec![sequence];
+        envelope.code = "erased".to_owned();
+        envelope.rule = proctor_core::record::claimed(&self.without_secrets(reason));
+        let receipt = self.ledger().erase(sequence, envelope).wait().map_err(|problem| problem.to_string())?;
+        Ok(receipt.seq())
+    }
+}

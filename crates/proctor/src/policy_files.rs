@@ -1,0 +1,104 @@
+//! Policy sources from files: a document, or a folder of documents, and the modules that they name.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use proctor_policy::document::{Module, Position, Problem, read_document};
+use proctor_policy::policy::{Policy, Source, SourceRole, module_name};
+
+/// The most bytes of a source that are read; documents have a lower limit of their own.
+const MAX_SOURCE: u64 = 4 << 20;
+
+/// Reads and compiles the policy at `path`: a file, or a folder whose `*.yaml`, `*.yml` and `*.json` files are its documents.
+pub fn load(path: &Path) -> Result<Policy, Vec<Problem>> {
+    Policy::compile(read_sources(path)?)
+}
+
+/// Reads the sources of the policy at `path`.
+pub fn read_sources(path: &Path) -> Result<Vec<Source>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut sources = Vec::new();
+    for file in document_files(path)? {
+        let name = file.to_string_lossy().into_owned();
+        match read_bounded(&file) {
+            Ok(bytes) => sources.push(Source { role: SourceRole::Document, name, bytes }),
+            Err(problem) => problems.push(problem_in(&name, problem)),
+        }
+    }
+    let mut modules: Vec<Source> = Vec::new();
+    for source in &sources {
+        // What is wrong with a document is found, with everything else, when it is compiled.
+        let Ok(document) = read_document(&source.name, &source.bytes) else { continue };
+        for module in &document.modules {
+            let (role, path) = match &module.value {
+                Module::Cedar(path) => (SourceRole::Cedar, path),
+                Module::Rego(path) => (SourceRole::Rego, path),
+            };
+            let name = module_name(&source.name, path);
+            if modules.iter().any(|known| known.role == role && known.name == name) {
+                continue;
+            }
+            match read_bounded(Path::new(&name)) {
+                Ok(bytes) => modules.push(Source { role, name, bytes }),
+                Err(problem) => problems.push(Problem {
+                    file: source.name.clone(),
+                    at: module.at,
+                    message: format!("module `{path}`: {problem}"),
+                }),
+            }
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    sources.extend(modules);
+    Ok(sources)
+}
+
+fn document_files(path: &Path) -> Result<Vec<PathBuf>, Vec<Problem>> {
+    let name = path.to_string_lossy();
+    let metadata = fs::metadata(path).map_err(|error| vec![problem_in(&name, describe(&error))])?;
+    if !metadata.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = fs::read_dir(path).map_err(|error| vec![problem_in(&name, describe(&error))])?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|file| {
+            let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+            matches!(extension, "yaml" | "yml" | "json") && file.is_file()
+        })
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(vec![problem_in(&name, "the folder holds no `*.yaml`, `*.yml` or `*.json` file".to_owned())]);
+    }
+    Ok(files)
+}
+
+fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
+    let file = File::open(path).map_err(|error| describe(&error))?;
+    let length = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+    if length > MAX_SOURCE {
+        return Err(format!("{length} bytes are over the limit of {MAX_SOURCE}"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_SOURCE + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
+    if bytes.len() as u64 > MAX_SOURCE {
+        return Err(format!("more than {MAX_SOURCE} bytes"));
+    }
+    Ok(bytes)
+}
+
+fn describe(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn problem_in(file: &str, message: String) -> Problem {
+    Problem { file: file.to_owned(), at: Position { line: 1, column: 1 }, message }
+}

@@ -1,0 +1,117 @@
+//! The state directory: what lies where, and making it.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use proctor_core::random::Randomness;
+use proctor_ledger::keys::{Algorithm, SecretKey};
+
+/// A state directory.
+#[derive(Debug, Clone)]
+pub struct StateDir(PathBuf);
+
+impl StateDir {
+    /// The one at `path`, which may not exist yet.
+    pub fn new(path: &Path) -> StateDir {
+        StateDir(path.to_owned())
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Whether a ledger lies there.
+    pub fn exists(&self) -> bool {
+        self.key_file().exists()
+    }
+
+    /// The ledger's signing key.
+    pub fn key_file(&self) -> PathBuf {
+        self.0.join("ledger.key")
+    }
+
+    /// The secret that keys action digests.
+    pub fn secret_file(&self) -> PathBuf {
+        self.0.join("digest.key")
+    }
+
+    /// Who may approve.
+    pub fn approvers_file(&self) -> PathBuf {
+        self.0.join("approvers")
+    }
+
+    /// The socket on which the owner listens for other `proctor` processes.
+    pub fn socket(&self) -> PathBuf {
+        self.0.join("run").join("owner.sock")
+    }
+
+    /// Makes the directory with its keys, if it is not there. True if it was made.
+    pub fn create(&self, randomness: &dyn Randomness) -> Result<bool, String> {
+        for folder in [self.0.clone(), self.0.join("run")] {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&folder)
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
+        if self.exists() {
+            return Ok(false);
+        }
+        let mut seed = [0u8; 32];
+        randomness.fill(&mut seed);
+        write_private(&self.secret_file(), &hex(&seed))?;
+        // A name of its own for each ledger: two ledgers must not be taken for one another.
+        let mut tag = [0u8; 6];
+        randomness.fill(&mut tag);
+        randomness.fill(&mut seed);
+        let key = SecretKey::from_seed(&format!("proctor-{}", hex(&tag)), Algorithm::Ed25519, &seed)
+            .map_err(|error| error.to_string())?;
+        write_private(&self.key_file(), &key.encode())?;
+        Ok(true)
+    }
+
+    /// The ledger's signing key.
+    pub fn key(&self) -> Result<SecretKey, String> {
+        read_key(&self.key_file())
+    }
+
+    /// The secret that keys action digests.
+    pub fn secret(&self) -> Result<[u8; 32], String> {
+        let file = self.secret_file();
+        let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        unhex(text.trim()).ok_or_else(|| format!("{}: expected 64 hexadecimal digits", file.display()))
+    }
+}
+
+/// Reads a secret key file.
+pub fn read_key(file: &Path) -> Result<SecretKey, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    SecretKey::decode(&text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Writes a file that only its owner can read; an existing one is not touched.
+pub fn write_private(file: &Path, text: &str) -> Result<(), String> {
+    let describe = |error: std::io::Error| format!("{}: {error}", file.display());
+    let mut open = fs::OpenOptions::new();
+    let mut handle = open.write(true).create_new(true).mode(0o600).open(file).map_err(describe)?;
+    handle.write_all(text.as_bytes()).map_err(describe)?;
+    handle.sync_all().map_err(describe)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0u8; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}

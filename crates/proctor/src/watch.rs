@@ -1,0 +1,78 @@
+//! Hot reload: looks at the policy's files now and then, and hands a changed policy to the engine.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::engine::{Engine, Reload};
+use crate::log::say;
+use crate::policy_files;
+
+/// How often the files are looked at.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Watches the policy at `path` for as long as the engine lives.
+pub fn start(path: &Path, engine: &Arc<Engine>) {
+    let path = path.to_owned();
+    let engine = Arc::downgrade(engine);
+    let spawned = std::thread::Builder::new().name("reload".to_owned()).spawn(move || watch(&path, &engine));
+    if let Err(error) = spawned {
+        say(&format!("hot reload is off: {error}"));
+    }
+}
+
+fn watch(path: &Path, engine: &Weak<Engine>) {
+    let mut last = None;
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        let now = Some(look(path, &engine));
+        // The first look only remembers; the policy was read a moment ago, and reading it again settles what lay between.
+        if last != now {
+            last = now;
+            report(&engine.reload(policy_files::load(path)), &engine);
+        }
+        drop(engine);
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+fn report(outcome: &Reload, engine: &Engine) {
+    match outcome {
+        Reload::Unchanged => {}
+        Reload::Loaded => {
+            say(&format!("policy {} is in force", engine.policy().digest()));
+            for weakening in engine.policy().weakenings() {
+                say(&format!("weaker than closed: {weakening}"));
+            }
+        }
+        Reload::Refused(problems) => {
+            say(&format!("the changed policy is refused, {} stays in force:", engine.policy().digest()));
+            for problem in problems {
+                say(&problem.to_string());
+            }
+        }
+        Reload::NotRecorded(problem) => say(&format!("the changed policy is not in force: {problem}")),
+    }
+}
+
+/// What tells whether a file was changed.
+type Look = Vec<(PathBuf, u64, i64, i64, u64)>;
+
+/// The files that make the policy: those in its folder, and the modules that are in force.
+fn look(path: &Path, engine: &Engine) -> Look {
+    let mut files: Vec<PathBuf> = vec![path.to_owned()];
+    if let Ok(entries) = std::fs::read_dir(path) {
+        files.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
+    }
+    files.extend(engine.policy().sources().iter().map(|source| PathBuf::from(&source.name)));
+    files.sort();
+    files.dedup();
+    files
+        .into_iter()
+        .map(|file| match std::fs::metadata(&file) {
+            Ok(found) => (file, found.len(), found.mtime(), found.mtime_nsec(), found.ino()),
+            Err(_) => (file, 0, 0, 0, 0),
+        })
+        .collect()
+}
