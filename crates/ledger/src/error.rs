@@ -23,9 +23,13 @@ impl From<rusqlite::Error> for StoreError {
         use rusqlite::ErrorCode;
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full(error.to_string()),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation) => {
-                StoreError::Damaged(error.to_string())
-            }
+            // Unknown is what SQLite says when a table or column is missing.
+            Some(
+                ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::ConstraintViolation
+                | ErrorCode::Unknown,
+            ) => StoreError::Damaged(error.to_string()),
             Some(_) => StoreError::Io(error.to_string()),
             // Not SQLite's: a column of the wrong type, a number out of range.
             None => StoreError::Damaged(error.to_string()),

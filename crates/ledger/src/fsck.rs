@@ -74,7 +74,6 @@ pub fn fsck(dir: &Path, options: FsckOptions<'_>) -> Vec<Finding> {
 
 fn check(connection: &Connection, mut options: FsckOptions<'_>, report: &mut Report) -> Result<(), StoreError> {
     tables::check_integrity(connection, report)?;
-    tables::check_schema(connection, report)?;
     let key = tables::check_meta(connection, options.key.take(), report)?;
     let size = records::check_records(connection, key.as_ref(), &mut options, report)?;
     tables::check_counts(connection, size, report)?;
@@ -82,6 +81,7 @@ fn check(connection: &Connection, mut options: FsckOptions<'_>, report: &mut Rep
 }
 
 /// Findings so far.
+#[derive(Default)]
 struct Report {
     findings: Vec<Finding>,
     left_out: u64,

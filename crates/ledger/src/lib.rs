@@ -7,6 +7,7 @@
 //! - [`store`] is where the bytes are kept: SQLite, behind a trait.
 //! - [`merkle`], [`tiles`], [`note`], [`checkpoint`], [`witness`] and [`keys`] are the proofs.
 
+pub mod bundle;
 pub mod checkpoint;
 pub mod error;
 pub mod fsck;

@@ -32,7 +32,7 @@ use pending::Slot;
 use queue::{Entry, Item, Queue};
 
 /// The most bytes that a body may have.
-pub const MAX_BODY: usize = 64 << 20;
+pub const MAX_BODY: usize = 16 << 20;
 
 /// The most bytes that a once key may have; what is made from claimed texts is cut long before.
 pub const MAX_ONCE: usize = 4096;
@@ -48,12 +48,14 @@ pub struct Draft {
     pub rows: Vec<StateRow>,
     /// When its caller has to answer. After that it is not recorded.
     pub deadline: Option<Instant>,
+    /// The sequence that its rows were made for. If it would get another one it is refused as stale.
+    pub seq: Option<u64>,
 }
 
 impl Draft {
     /// A draft of an envelope alone.
     pub fn new(envelope: Envelope) -> Draft {
-        Draft { envelope, body: None, rows: Vec::new(), deadline: None }
+        Draft { envelope, body: None, rows: Vec::new(), deadline: None, seq: None }
     }
 }
 
@@ -283,7 +285,7 @@ impl Ledger {
 
     /// Everything that can be done before the sequence is known is done here, on the caller's thread.
     fn entry(&self, draft: Draft, after: Option<u64>, erase: Option<u64>) -> Result<Box<Entry>, String> {
-        let Draft { mut envelope, body, rows, deadline } = draft;
+        let Draft { mut envelope, body, rows, deadline, seq } = draft;
         if envelope.once.as_ref().is_some_and(|key| key.len() > MAX_ONCE) {
             return Err(format!("the `once` key has more than {MAX_ONCE} bytes"));
         }
@@ -307,7 +309,7 @@ impl Ledger {
         let stateful = after.is_some() || !rows.is_empty();
         let hash = leaf_hash(&leaf);
         let slot = Arc::new(Slot::new());
-        Ok(Box::new(Entry { envelope, leaf, hash, body, rows, erase, deadline, stateful, generation: 0, slot }))
+        Ok(Box::new(Entry { envelope, leaf, hash, body, rows, erase, deadline, seq, stateful, generation: 0, slot }))
     }
 }
 

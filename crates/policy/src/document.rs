@@ -119,6 +119,8 @@ pub struct Document {
     pub budget: Option<BudgetSection>,
     /// `schedule.active_hours`.
     pub active_hours: Option<ActiveHours>,
+    /// Where they stand.
+    pub active_hours_at: Position,
     /// `capabilities`.
     pub capabilities: Option<CapabilitySection>,
     /// `approval_timeout_secs` or `approval.timeout_seconds` (the latter wins); default 300.
@@ -170,6 +172,8 @@ pub struct ToolSection {
     pub name: String,
     /// `allow`; absent is false.
     pub allow: bool,
+    /// Whether `allow` was written.
+    pub allow_written: bool,
     /// `limit_per_hour`.
     pub limit_per_hour: Option<u32>,
     /// `requires_approval_if`, read.
@@ -199,6 +203,8 @@ pub struct DataSection {
     pub sensitive_patterns: Vec<Located<String>>,
     /// `credential_action`; `None` if not written.
     pub credential_action: Option<CredentialAction>,
+    /// Where `credential_action` stands, else the section.
+    pub at: Position,
 }
 
 /// `budget`.
@@ -248,4 +254,6 @@ pub struct CapabilitySection {
     pub allow: Option<Vec<String>>,
     /// `deny`.
     pub deny: Vec<String>,
+    /// Where the section stands.
+    pub at: Position,
 }

@@ -10,7 +10,7 @@ use proctor_core::decision::{Decision, Effect};
 use proctor_core::record::Amount;
 use rust_decimal::Decimal;
 
-use crate::condition::Truth;
+use crate::condition::{Truth, View};
 use crate::document::{CredentialAction, Document, Position, Rule};
 use crate::input::Input;
 use crate::policy::{ModuleEngine, Policy, applies};
@@ -126,13 +126,14 @@ impl Gathered<'_> {
 }
 
 fn judge_rules<'a>(policy: &'a Policy, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'a>) {
+    let view = View::new(input, memory);
     for compiled in policy.candidate_rules(input) {
         let Some(document) = policy.documents().get(compiled.document) else { continue };
         if !applies(&document.scope, input) {
             continue;
         }
         let rule = &compiled.rule;
-        let truth = compiled.condition.as_ref().map_or(Truth::True, |condition| condition.evaluate(input, memory));
+        let truth = compiled.condition.as_ref().map_or(Truth::True, |condition| condition.evaluate(&view));
         match truth {
             Truth::False | Truth::Missing => {}
             Truth::Error(problem) => {

@@ -92,10 +92,6 @@ pub fn judge(policy: &Policy, request: Request<'_>, memory: &dyn Memory) -> Judg
     if let Some(approval) = decision.approval {
         envelope.approval = Some(approval.id);
         envelope.expires = Some(approval.expires);
-        // A grant is used once, and a refusal is passed on once.
-        if decision.effect != proctor_core::decision::Effect::Ask {
-            envelope.once = Some(format!("used:{}", approval.id));
-        }
     }
     let read_set = ReadSet {
         input,

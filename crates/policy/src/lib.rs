@@ -1,14 +1,33 @@
-//! x
+//! May the agent do this? Policy documents, rules, secrets, budgets, approvals: one evaluation path, synchronous and
+//! deterministic. Clock, randomness and the past are arguments, so a decision can be derived again from what it read.
+//!
+//! ```
+//! use proctor_policy::policy::{Policy, Source};
+//! let text = "version: \"1\"\ndefault: deny\nrules:\n  - { id: look, when: action.tool == \"file_read\", then: allow }\n";
+//! let policy = Policy::compile(vec![Source::document("policy.yaml", text)]).unwrap();
+//! assert_eq!(policy.rule_count(), 1);
+//! ```
 
-pub mod scan;
-pub mod glob;
-pub mod calendar;
-pub mod input;
-pub mod question;
-pub mod readset;
-pub mod state;
-pub mod condition;
 pub mod document;
 pub mod duration;
 pub mod expression;
+pub mod condition;
+pub mod modules;
+pub mod lint;
+pub mod policy;
+
+pub mod input;
+pub mod scan;
+pub mod prepare;
 pub mod json_path;
+
+pub mod question;
+pub mod glob;
+pub mod calendar;
+pub mod prices;
+pub mod state;
+pub mod readset;
+
+pub mod evaluate;
+pub mod judge;
+pub mod body;

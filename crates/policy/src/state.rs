@@ -93,6 +93,10 @@ impl Default for State {
 }
 
 impl State {
+    /// The names of all folds, for reading rows back.
+    pub const FOLDS: [&str; 6] =
+        [sessions::FOLD, agents::FOLD, meters::FOLD, rates::FOLD, approvals::FOLD, minutes::FOLD];
+
     /// The state before the first record.
     pub fn new() -> State {
         State::default()

@@ -27,7 +27,7 @@ use proctor_policy::prepare::prepare;
 use proctor_policy::state::State;
 
 pub use answer::{Answer, add_details};
-pub use approvals::{ApprovalRefusal, Ask, find_ask};
+pub use approvals::find_ask;
 pub use reload::Reload;
 pub use reports::Report;
 
@@ -83,7 +83,12 @@ pub struct Engine {
 
 struct Inner {
     state: State,
-    generation: u64,
+    /// The ledger's generation that the state belongs to; none if the state has to be restored.
+    generation: Option<u64>,
+    /// The sequence that the next record gets.
+    next: u64,
+    /// Rows that follow from retractions and have not been written yet.
+    owed: Vec<StateRow>,
     sessions: Sessions,
 }
 
@@ -107,11 +112,35 @@ struct Queued {
     alarms: Vec<&'static str>,
 }
 
+/// The fold that remembers how far retractions have been applied to the state.
+const RETRACTIONS: &str = "retraction";
+
+impl Inner {
+    /// The state as the ledger's rows have it, with the retractions that came after them.
+    fn restore(ledger: &Ledger) -> Result<Inner, String> {
+        let generation = ledger.generation();
+        let reader = ledger.reader();
+        let fail = |error: proctor_ledger::ReadError| error.to_string();
+        let mut state = read_state(&reader)?;
+        let next = reader.size().map_err(fail)?;
+        let applied = reader.state(RETRACTIONS, "applied").map_err(fail)?;
+        let from = applied.and_then(|(value, _)| String::from_utf8(value).ok()?.parse::<u64>().ok()).unwrap_or(0);
+        let mut owed = Vec::new();
+        let filter = Filter { kinds: vec![RecordKind::Retracted], seqs: Some(from..next), ..Filter::default() };
+        for record in reader.records(filter, Order::Ascending) {
+            let record = record.map_err(fail)?;
+            let rows = state.apply(record.seq, &record.envelope);
+            owed.extend(rows.into_iter().map(|row| StateRow { fold: row.fold, key: row.key, value: row.value }));
+            owed.push(applied_retractions(record.seq));
+        }
+        Ok(Inner { state, generation: Some(generation), next, owed, sessions: Sessions::default() })
+    }
+}
+
 impl Engine {
     /// Puts the parts together, restores the state, and records the policy if it is not the one on record.
     pub fn start(parts: Parts) -> Result<Engine, String> {
-        let generation = parts.ledger.generation();
-        let state = read_state(&parts.ledger.reader())?;
+        let inner = Inner::restore(&parts.ledger)?;
         let engine = Engine {
             ledger: parts.ledger,
             policy: ArcSwap::from_pointee(parts.policy),
@@ -120,7 +149,7 @@ impl Engine {
             randomness: parts.randomness,
             resolver: parts.resolver,
             answer: parts.answer,
-            inner: Mutex::new(Inner { state, generation, sessions: Sessions::default() }),
+            inner: Mutex::new(inner),
         };
         if engine.recorded_policy()? != Some(engine.policy().digest()) {
             engine.record_policy(&engine.policy())?;
@@ -154,15 +183,15 @@ impl Engine {
     pub fn deliver(&self, undelivered: Undelivered) -> Answer {
         let Undelivered { proposal, deadline, mut taken } = undelivered;
         for _ in 0..TRIES {
-            let queued = match taken {
+            let Queued { pending, decision, session, envelope, alarms } = match taken {
                 Taken::Answered(answer) => return *answer,
                 Taken::Queued(queued) => *queued,
             };
-            match queued.pending.wait_until(deadline) {
+            match pending.wait_until(deadline) {
                 Ok(receipt) => {
-                    let args = changed_args(&proposal.action, &queued.decision);
-                    self.raise_alarms(&queued, receipt.seq());
-                    return Answer::recorded(queued.decision, queued.session, args, &receipt);
+                    let args = changed_args(&proposal.action, &decision);
+                    self.raise_alarms(&envelope, &alarms, receipt.seq());
+                    return Answer::recorded(decision, session, args, &receipt);
                 }
                 // The state that it was taken on did not hold: take it again on the state that does.
                 Err(NotRecorded::Stale | NotRecorded::Once { .. }) => taken = self.take(&proposal, deadline),
@@ -225,26 +254,30 @@ impl Engine {
 
     /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.
     fn append(&self, inner: &mut Inner, envelope: Envelope, body: Option<Vec<u8>>, deadline: Option<Instant>) -> Pending {
-        let rows = inner.state.apply(&envelope);
-        let rows = rows.into_iter().map(|row| StateRow { fold: row.fold, key: row.key, value: row.value }).collect();
-        self.ledger.append_after(inner.generation, Draft { envelope, body, rows, deadline })
+        let mut rows = std::mem::take(&mut inner.owed);
+        let changed = inner.state.apply(inner.next, &envelope);
+        rows.extend(changed.into_iter().map(|row| StateRow { fold: row.fold, key: row.key, value: row.value }));
+        let draft = Draft { envelope, body, rows, deadline, seq: Some(inner.next) };
+        let pending = self.ledger.append_after(inner.generation.unwrap_or(u64::MAX), draft);
+        match pending.refusal() {
+            None => inner.next += 1,
+            // It has no place in the queue, so its effects must not hold.
+            Some(_) => inner.generation = None,
+        }
+        pending
     }
 
     /// The lock, with the state as the ledger has it.
     fn lock(&self) -> Result<MutexGuard<'_, Inner>, String> {
-        // A panic under the lock may have left the state half changed: it is restored from the ledger like after a failed write.
-        let (mut inner, poisoned) = match self.inner.lock() {
-            Ok(inner) => (inner, false),
-            Err(poisoned) => {
-                self.inner.clear_poison();
-                (PoisonError::into_inner(poisoned), true)
-            }
-        };
-        let generation = self.ledger.generation();
-        if poisoned || inner.generation != generation {
-            inner.state = read_state(&self.ledger.reader())?;
-            inner.sessions = Sessions::default();
-            inner.generation = generation;
+        // A panic under the lock may have left the state half changed: it is restored like after a failed write.
+        let mut inner = self.inner.lock().unwrap_or_else(|poisoned| {
+            self.inner.clear_poison();
+            let mut inner = PoisonError::into_inner(poisoned);
+            inner.generation = None;
+            inner
+        });
+        if inner.generation != Some(self.ledger.generation()) {
+            *inner = Inner::restore(&self.ledger)?;
         }
         Ok(inner)
     }
@@ -254,16 +287,16 @@ impl Engine {
         Answer::unrecorded_deny("not-recorded", format!("not recorded: {problem}"), self.policy().digest())
     }
 
-    fn raise_alarms(&self, queued: &Queued, sequence: u64) {
-        for code in &queued.alarms {
+    fn raise_alarms(&self, decided: &Envelope, alarms: &[&str], sequence: u64) {
+        for code in alarms {
             let mut envelope = self.envelope(RecordKind::Alarm);
-            envelope.session = queued.envelope.session;
-            envelope.principal.clone_from(&queued.envelope.principal);
-            envelope.team.clone_from(&queued.envelope.team);
-            envelope.org.clone_from(&queued.envelope.org);
-            envelope.agent.clone_from(&queued.envelope.agent);
-            envelope.door.clone_from(&queued.envelope.door);
-            envelope.tool.clone_from(&queued.envelope.tool);
+            envelope.session = decided.session;
+            envelope.principal.clone_from(&decided.principal);
+            envelope.team.clone_from(&decided.team);
+            envelope.org.clone_from(&decided.org);
+            envelope.agent.clone_from(&decided.agent);
+            envelope.door.clone_from(&decided.door);
+            envelope.tool.clone_from(&decided.tool);
             envelope.code = (*code).to_owned();
             envelope.links = vec![sequence];
             if let Ok(mut inner) = self.lock() {
@@ -328,13 +361,19 @@ impl Engine {
     }
 }
 
+/// The row that says that the state includes the retraction at this sequence.
+pub fn applied_retractions(sequence: u64) -> StateRow {
+    let value = Some((sequence + 1).to_string().into_bytes());
+    StateRow { fold: RETRACTIONS, key: "applied".to_owned(), value }
+}
+
 /// The state as a reader finds it, for commands that only look.
 pub fn read_state(reader: &proctor_ledger::Reader) -> Result<State, String> {
     let mut rows = Vec::new();
     for fold in State::FOLDS {
         reader
-            .state_rows(fold, |row| rows.push((*fold, row.key, row.value)))
+            .state_rows(fold, |row| rows.push((fold, row.key, row.value)))
             .map_err(|error| error.to_string())?;
     }
-    State::load(rows).map_err(|error| error.to_string())
+    State::load(rows.into_iter()).map_err(|error| error.to_string())
 }

@@ -27,7 +27,7 @@ pub enum Due {
 pub fn serve(engine: &Arc<Engine>, caller: &Caller, door: &str, input: impl BufRead, output: impl Write + Send) -> u64 {
     let (sender, receiver) = sync_channel::<Due>(WAITING_ANSWERS);
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| write_answers(engine, &receiver, output));
+        let writer = scope.spawn(move || write_answers(engine, &receiver, output));
         read_lines(engine, caller, door, input, &sender);
         drop(sender);
         writer.join().unwrap_or(0)

@@ -1,9 +1,10 @@
-//! What people see: calm text, colour only on a terminal; data on stdout, everything else on stderr.
+//! What people see: calm text; data on stdout, everything else on stderr. Colours are always written and taken away again by the
+//! stream unless it is a terminal that shows them.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
-use owo_colors::{OwoColorize, Stream};
+use owo_colors::OwoColorize;
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 
@@ -21,29 +22,29 @@ pub fn data(line: impl Display) -> Result<(), Failure> {
 /// Says something beside the data.
 pub fn note(line: &str) {
     let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{} {line}", "proctor:".if_supports_color(Stream::Stderr, |text| text.dimmed()));
+    let _ = writeln!(err, "{} {line}", "proctor:".dimmed());
 }
 
 /// Says what went wrong.
 pub fn error(line: &str) {
     let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{} {line}", "error:".if_supports_color(Stream::Stderr, |text| text.red()));
+    let _ = writeln!(err, "{} {line}", "error:".red());
 }
 
 /// A decision's word, coloured.
 pub fn effect(effect: Effect) -> String {
     let word = effect.word();
     match effect {
-        Effect::Allow => word.if_supports_color(Stream::Stdout, |text| text.green()).to_string(),
-        Effect::Deny => word.if_supports_color(Stream::Stdout, |text| text.red()).to_string(),
-        Effect::Ask | Effect::Defer => word.if_supports_color(Stream::Stdout, |text| text.yellow()).to_string(),
-        Effect::Modify | Effect::Redact => word.if_supports_color(Stream::Stdout, |text| text.cyan()).to_string(),
+        Effect::Allow => word.green().to_string(),
+        Effect::Deny => word.red().to_string(),
+        Effect::Ask | Effect::Defer => word.yellow().to_string(),
+        Effect::Modify | Effect::Redact => word.cyan().to_string(),
     }
 }
 
 /// Dimmed text.
 pub fn dim(text: &str) -> String {
-    text.if_supports_color(Stream::Stdout, |text| text.dimmed()).to_string()
+    text.dimmed().to_string()
 }
 
 /// A claimed text as it may go to a terminal: control characters are shown, not obeyed, and long texts are cut.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
-use proctor_core::record::RecordKind;
+
 use proctor_ledger::note::NoteSignature;
 
 use crate::access::{local_caller, read_json};
@@ -164,17 +164,4 @@ fn cosign(command: &Json, engine: &Engine) -> Result<Json, String> {
     let witness = text("witness").parse().map_err(|_| "`witness` is not a verifier key".to_owned())?;
     let note = engine.ledger().add_cosignature(size, signature, &witness).map_err(|problem| problem.to_string())?;
     Ok(Json::object().with("note", note))
-}
-
-impl Engine {
-    /// Erases the body of a record. Gives the sequence of the erasure's own record.
-    pub fn erase(&self, sequence: u64, by: &str, reason: &str) -> Result<u64, String> {
-        let mut envelope = self.envelope(RecordKind::Erasure);
-        envelope.principal = proctor_core::record::claimed(by);
-        envelope.links = vec![sequence];
-        envelope.code = "erased".to_owned();
-        envelope.rule = proctor_core::record::claimed(&self.without_secrets(reason));
-        let receipt = self.ledger().erase(sequence, envelope).wait().map_err(|problem| problem.to_string())?;
-        Ok(receipt.seq())
-    }
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
-use super::{Finding, FindingKind};
-use crate::store::{Access, DATABASE_FILE, Durability, beside, open_connection, wal};
+use super::tables::check_schema;
+use super::{Finding, FindingKind, Report};
+use crate::store::{Access, DATABASE_FILE, Durability, FORMAT, beside, open_connection, wal};
 
 /// Checks that the database can be read, has all its pages, and that nothing is lost in its write-ahead log.
 ///
@@ -15,7 +16,10 @@ pub(crate) fn check_file(path: &Path, durability: Durability) -> Vec<Finding> {
     let unreadable = |what: String| vec![Finding::new(FindingKind::Unreadable, DATABASE_FILE, what)];
     match std::fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => return unreadable("it is not a file".to_owned()),
-        Ok(metadata) if metadata.len() == 0 => return unreadable("the file is empty".to_owned()),
+        // SQLite would take it for an empty database.
+        Ok(metadata) if metadata.len() < 512 => {
+            return unreadable(format!("the file has only {} bytes", metadata.len()));
+        }
         Ok(_) => {}
         Err(error) => return unreadable(error.to_string()),
     }
@@ -39,7 +43,22 @@ pub(crate) fn check_file(path: &Path, durability: Durability) -> Vec<Finding> {
         Ok((pages, page_size)) => findings.extend(missing_pages(path, pages, page_size, &log)),
         Err(error) => findings.extend(unreadable(error.to_string())),
     }
+    findings.extend(check_tables(&transaction));
     findings
+}
+
+/// Checks the tables' definitions, unless the ledger says that they are of another format.
+fn check_tables(connection: &Connection) -> Vec<Finding> {
+    let format = connection
+        .query_row("SELECT value FROM meta WHERE name = 'format'", (), |row| row.get::<_, String>(0));
+    if format.is_ok_and(|format| format != FORMAT) {
+        return Vec::new();
+    }
+    let mut report = Report::default();
+    if let Err(error) = check_schema(connection, &mut report) {
+        report.add(FindingKind::Unreadable, DATABASE_FILE, error.to_string());
+    }
+    report.end()
 }
 
 fn begin(connection: &mut Connection) -> Result<Transaction<'_>, rusqlite::Error> {

@@ -159,7 +159,7 @@ impl Walk<'_> {
                     let what = format!("a record of kind `{}` cannot be about record {link}", envelope.kind);
                     self.report.add(FindingKind::Record, where_, what);
                 }
-                if envelope.kind == RecordKind::Erasure {
+                if fits && envelope.kind == RecordKind::Erasure {
                     self.erased.insert(link);
                 }
             }

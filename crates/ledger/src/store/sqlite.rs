@@ -23,6 +23,8 @@ struct Writing {
     connection: Connection,
     /// None after a failure: it may be ahead of what is stored.
     index: Option<IndexWriter>,
+    /// A failed commit may have left frames in the write-ahead log that look like lost ones.
+    remains: bool,
 }
 
 impl SqliteStore {
@@ -31,11 +33,11 @@ impl SqliteStore {
         let path = dir.join(DATABASE_FILE);
         let connection = open_connection(&path, Access::Write(durability))?;
         let reader = Arc::new(SqliteReader::at(path));
-        Ok(SqliteStore { writing: Mutex::new(Writing { connection, index: None }), reader, durability })
+        Ok(SqliteStore { writing: Mutex::new(Writing { connection, index: None, remains: false }), reader, durability })
     }
 
     fn commit_into(writing: &mut Writing, batch: &Batch) -> Result<(), StoreError> {
-        let Writing { connection, index } = writing;
+        let Writing { connection, index, .. } = writing;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let index = match index {
             Some(index) => index,
@@ -52,6 +54,9 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if writing.remains && truncate_log(&writing.connection).is_ok_and(|done| done) {
+            writing.remains = false;
+        }
         let once_more = batch.to_disk && self.durability == Durability::Process;
         if once_more {
             set_durability(&writing.connection, Durability::Power)?;
@@ -59,6 +64,7 @@ impl Store for SqliteStore {
         let result = SqliteStore::commit_into(&mut writing, batch);
         if result.is_err() {
             writing.index = None;
+            writing.remains = true;
         }
         if once_more {
             set_durability(&writing.connection, Durability::Process)?;
@@ -68,20 +74,26 @@ impl Store for SqliteStore {
 
     fn forget(&self) -> Result<bool, StoreError> {
         let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Deleted cells are overwritten in the tables (`secure_delete`); what is left is older pages in the
-        // write-ahead log. A reader may need them: then it is tried again later, without waiting here.
-        writing.connection.busy_timeout(Duration::ZERO)?;
-        let busy = writing.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0));
-        writing.connection.busy_timeout(Duration::from_secs(5))?;
-        match busy {
-            Ok(busy) => Ok(busy == 0),
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        truncate_log(&writing.connection)
     }
 
     fn reader(&self) -> Arc<dyn StoreReader> {
         Arc::clone(&self.reader) as Arc<dyn StoreReader>
+    }
+}
+
+/// Moves everything from the write-ahead log to the tables and empties it; false if a reader still needs it.
+///
+/// Deleted cells are overwritten in the tables (`secure_delete`), so that afterwards no erased byte is left. It is
+/// not waited for readers here.
+fn truncate_log(connection: &Connection) -> Result<bool, StoreError> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0));
+    connection.busy_timeout(Duration::from_secs(5))?;
+    match busy {
+        Ok(busy) => Ok(busy == 0),
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -49,9 +49,11 @@ pub(crate) fn read_wal(path: &Path) -> std::io::Result<WalContent> {
             u32::from_be_bytes(bytes.unwrap_or_default())
         };
         if (word(8), word(12)) != salts {
-            // Left over from an earlier run of the log: here ours ended.
-            break;
+            // Left over from an earlier run of the log: ours ended here, unless one of ours still follows.
+            valid = false;
+            continue;
         }
+        let was_invalid = !valid;
         if valid {
             let (head, page) = frame.split_at(FRAME_HEADER);
             let next = checksum(big_endian, head.get(..8).unwrap_or_default(), sum);
@@ -60,7 +62,8 @@ pub(crate) fn read_wal(path: &Path) -> std::io::Result<WalContent> {
         }
         let is_commit = word(4) != 0;
         if !valid {
-            content.lost_commits += u64::from(is_commit);
+            // The first frame that does not check may be the torn end itself.
+            content.lost_commits += u64::from(is_commit && was_invalid);
             continue;
         }
         uncommitted.insert(word(0));

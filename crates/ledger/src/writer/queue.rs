@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub(super) rows: Vec<StateRow>,
     pub(super) erase: Option<u64>,
     pub(super) deadline: Option<Instant>,
+    /// The sequence that it must get.
+    pub(super) seq: Option<u64>,
     /// Whether others may build on its effects, or it on theirs.
     pub(super) stateful: bool,
     /// The generation when it got its place.

@@ -1,5 +1,6 @@
 //! The writer thread: takes what waits, commits it, and tells those who wait.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -61,13 +62,15 @@ impl Worker {
             last_checkpoint_time: None,
             retractions: Vec::new(),
             uncertain: false,
-            traces: false,
+            traces: true,
         }
     }
 
     pub(super) fn run(mut self) {
         // Whatever ends this thread, nobody must wait for it any longer.
         let _ending = Ending(Arc::clone(&self.queue), Arc::clone(&self.growth));
+        // What a crash left in the log goes to the tables now, with whatever looked like its torn end.
+        self.remove_traces();
         loop {
             let taken = self.queue.take();
             let finished = taken.finished;
@@ -137,14 +140,11 @@ impl Worker {
         }
         let mut plan = Plan::new(self.tree.clone());
         for (seq, envelope) in &self.retractions {
-            let mut retraction = self.own_envelope(RecordKind::Retracted);
-            retraction.session = envelope.session;
-            retraction.principal.clone_from(&envelope.principal);
-            retraction.agent.clone_from(&envelope.agent);
-            retraction.team.clone_from(&envelope.team);
-            retraction.org.clone_from(&envelope.org);
-            retraction.door.clone_from(&envelope.door);
-            retraction.links = vec![*seq];
+            // It says everything that the decision said, so that a fold can undo it without looking back.
+            let own = self.own_envelope(RecordKind::Retracted);
+            let links = vec![*seq];
+            let retraction =
+                Envelope { id: own.id, time: own.time, kind: own.kind, links, once: None, body: None, ..envelope.clone() };
             let rows = self.retraction_rows(&plan, *seq, envelope);
             add_own(&mut plan, retraction, rows)?;
         }
@@ -220,6 +220,8 @@ impl Worker {
         } else if entry.stateful && entry.generation != self.generation {
             entry.slot.answer(Err(NotRecorded::Stale));
             return Ok(());
+        } else if entry.seq.is_some_and(|seq| seq != plan.next_seq()) {
+            NotRecorded::Stale
         } else if let Some(link) = entry.envelope.links.iter().find(|link| **link >= plan.next_seq()) {
             NotRecorded::Failed(format!("it links to record {link}, which does not exist"))
         } else {
@@ -354,7 +356,8 @@ impl Worker {
     /// Tells everybody in the plan that it failed, and, if there were drafts, everybody in the queue.
     fn fail(&mut self, plan: Plan, error: &StoreError) {
         self.uncertain = true;
-        let has_drafts = plan.has_drafts();
+        // The queue first: whoever hears of the failure finds the new generation and an empty queue.
+        let queued = if plan.has_drafts() { self.empty_queue() } else { VecDeque::new() };
         for slot in plan.waiting.into_iter().flatten() {
             slot.answer(Err(NotRecorded::Failed(error.to_string())));
         }
@@ -362,18 +365,19 @@ impl Worker {
         for slot in plan.checkpoint_for.into_iter().chain(cosignatures) {
             slot.answer(Err(NotRecorded::Failed(error.to_string())));
         }
-        if has_drafts {
-            self.refuse_all(Vec::new(), error);
-        }
+        refuse(queued, error);
     }
 
     /// Refuses these items and all that wait: what they build on did not happen.
     fn refuse_all(&mut self, items: Vec<Item>, error: &StoreError) {
+        let queued = self.empty_queue();
+        refuse(items.into_iter().chain(queued), error);
+    }
+
+    fn empty_queue(&mut self) -> VecDeque<Item> {
         let (generation, queued) = self.queue.fail_all();
         self.generation = generation;
-        for item in items.into_iter().chain(queued) {
-            item.refuse(NotRecorded::Failed(error.to_string()));
-        }
+        queued
     }
 
     fn remove_traces(&mut self) {
@@ -387,6 +391,12 @@ fn add_own(plan: &mut Plan, envelope: Envelope, rows: Vec<StateRow>) -> Result<(
     let leaf = envelope.to_leaf().map_err(|error| StoreError::Io(error.to_string()))?;
     plan.add_own(NewRecord { seq: plan.next_seq(), envelope, leaf, body: None }, rows);
     Ok(())
+}
+
+fn refuse(items: impl IntoIterator<Item = Item>, error: &StoreError) {
+    for item in items {
+        item.refuse(NotRecorded::Failed(error.to_string()));
+    }
 }
 
 /// Ends the waiting of all others when the writer ends.

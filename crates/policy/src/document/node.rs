@@ -27,7 +27,7 @@ pub const MAX_TEXT_BYTES: usize = MAX_SOURCE_BYTES;
 /// A value and where it stands.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Where it begins, quote or block header included.
+    /// Where it begins, with its quote; a block begins with its first line that is not empty.
     pub(super) at: Position,
     /// Where the content of a string begins.
     pub(super) content: Position,
@@ -90,7 +90,7 @@ pub(super) fn parse(source: &[u8], problems: &mut Problems) -> Option<Rc<Node>> 
 
 fn build_tree(source: &str, problems: &mut Problems) -> Option<Rc<Node>> {
     let mut parser = Parser::new_from_str(source);
-    let mut builder = Builder::new(source);
+    let mut builder = Builder::new();
     let mut documents = 0_usize;
     loop {
         let (event, span) = match parser.next_event() {

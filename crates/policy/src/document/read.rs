@@ -79,7 +79,10 @@ fn read_body(body: &Node, path: &str, document: &mut Document, problems: &mut Pr
     document.tools = fields.get("tools").map(|node| sections::read_tools(node, problems)).unwrap_or_default();
     document.data = fields.get("data").and_then(|node| sections::read_data(node, problems));
     document.budget = fields.get("budget").and_then(|node| read_budget(node, problems));
-    document.active_hours = fields.get("schedule").and_then(|node| sections::read_schedule(node, problems));
+    if let Some(hours) = fields.get("schedule").and_then(|node| sections::read_schedule(node, problems)) {
+        document.active_hours = Some(hours.value);
+        document.active_hours_at = hours.at;
+    }
     document.capabilities =
         fields.get("capabilities").and_then(|node| sections::read_capabilities(node, problems));
     document.approval_timeout_secs = fields.count("approval_timeout_secs", problems);

@@ -41,6 +41,7 @@ pub(super) fn read_tools(node: &Node, problems: &mut Problems) -> Vec<ToolSectio
             tools.push(ToolSection {
                 name: key.name.clone(),
                 allow: fields.boolean("allow", problems).unwrap_or(false),
+                allow_written: fields.get("allow").is_some(),
                 limit_per_hour: fields.count("limit_per_hour", problems),
                 requires_approval_if: read_expression(&fields, problems),
                 at: key.at,
@@ -93,7 +94,8 @@ pub(super) fn read_data(node: &Node, problems: &mut Problems) -> Option<DataSect
     let patterns = items.into_iter().take(MAX_PATTERNS);
     let sensitive_patterns =
         patterns.filter_map(|(name, item)| read_pattern(item, &name, problems)).collect();
-    Some(DataSection { sensitive_patterns, credential_action })
+    let at = fields.get("credential_action").map_or(fields.at, |node| node.at);
+    Some(DataSection { sensitive_patterns, credential_action, at })
 }
 
 fn read_pattern(item: &Node, name: &str, problems: &mut Problems) -> Option<Located<String>> {
@@ -122,7 +124,7 @@ fn read_pattern(item: &Node, name: &str, problems: &mut Problems) -> Option<Loca
     None
 }
 
-pub(super) fn read_schedule(node: &Node, problems: &mut Problems) -> Option<ActiveHours> {
+pub(super) fn read_schedule(node: &Node, problems: &mut Problems) -> Option<Located<ActiveHours>> {
     let schedule = Fields::closed(node, "schedule", keys::SCHEDULE, problems)?;
     let hours = schedule.get("active_hours")?;
     let fields = Fields::closed(hours, "schedule.active_hours", keys::ACTIVE_HOURS, problems)?;
@@ -144,7 +146,7 @@ pub(super) fn read_schedule(node: &Node, problems: &mut Problems) -> Option<Acti
         return None;
     }
     let end = if end == 23 * 60 + 59 { 24 * 60 } else { end };
-    Some(ActiveHours { start, end, timezone })
+    Some(Located { value: ActiveHours { start, end, timezone }, at: fields.at })
 }
 
 /// `HH:MM`, as a minute of the day.
@@ -188,7 +190,7 @@ pub(super) fn read_capabilities(node: &Node, problems: &mut Problems) -> Option<
     let fields = Fields::closed(node, "capabilities", keys::CAPABILITIES, problems)?;
     let allow = fields.get("allow").map(|_| read_capability_list(&fields, "allow", problems));
     let deny = read_capability_list(&fields, "deny", problems);
-    Some(CapabilitySection { allow, deny })
+    Some(CapabilitySection { allow, deny, at: fields.at })
 }
 
 fn read_capability_list(fields: &Fields<'_>, key: &str, problems: &mut Problems) -> Vec<String> {

@@ -95,14 +95,14 @@ fn compile_rules(
                 Ok(compiled) => {
                     warnings.extend(compiled.warnings().into_iter().map(|warning| Warning {
                         file: document.file.clone(),
-                        at: inside(when, warning.line, warning.column),
+                        at: inside(when, warning.offset_line, warning.offset_column),
                         message: format!("in `when` of rule `{}`: {}", rule.id, warning.message),
                     }));
                     condition = Some(compiled);
                 }
                 Err(found) => problems.extend(found.into_iter().map(|problem| Problem {
                     file: document.file.clone(),
-                    at: inside(when, problem.line, problem.column),
+                    at: inside(when, problem.offset_line, problem.offset_column),
                     message: format!("in `when` of rule `{}`: {}", rule.id, problem.message),
                 })),
             }

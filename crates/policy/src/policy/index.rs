@@ -19,9 +19,9 @@ impl RuleIndex {
         let mut index = RuleIndex { by_tool: HashMap::new(), any_tool: Vec::new(), kinds: Vec::new() };
         for (number, condition) in conditions.enumerate() {
             let demands = condition.map(Condition::index);
-            let kinds = demands.as_ref().and_then(|demands| demands.kinds.as_ref());
+            let kinds = demands.and_then(|demands| demands.kinds.as_ref());
             index.kinds.push(kinds.map_or(u16::MAX, |kinds| kinds.iter().map(|kind| bit(*kind)).sum()));
-            match demands.and_then(|demands| demands.tools) {
+            match demands.and_then(|demands| demands.tools.clone()) {
                 None => {
                     index.any_tool.push(number);
                     index.by_tool.values_mut().for_each(|rules| rules.push(number));

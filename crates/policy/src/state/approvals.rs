@@ -317,12 +317,10 @@ impl Approvals {
 
 impl ApprovalInfo {
     fn row(&self) -> Row {
-        let mut text = Text::new().text(&self.principal).text(&self.agent);
-        text = match self.session {
-            Some(session) => text.text(&session.to_string()),
-            None => text.nothing(),
-        };
-        text = text
+        let mut text = Text::new()
+            .text(&self.principal)
+            .text(&self.agent)
+            .text(&self.session.map(|session| session.to_string()).unwrap_or_default())
             .text(&self.tool)
             .text(&self.name)
             .text(&self.action.to_string())
@@ -346,9 +344,9 @@ fn read_info(id: ApprovalId, value: &Json) -> Option<ApprovalInfo> {
     let mut items = Items::of(value)?;
     let principal = items.text()?.into();
     let agent = items.text()?.to_owned();
-    let session = match items.optional_text()? {
-        Some(session) => Some(session.parse().ok()?),
-        None => None,
+    let session = match items.text()? {
+        "" => None,
+        session => Some(session.parse().ok()?),
     };
     let tool = items.text()?.to_owned();
     let name = items.text()?.to_owned();

@@ -226,7 +226,7 @@ impl Meter {
             match self.quarters.first_key_value() {
                 // A day more than is asked about, so that a day's sum is never asked for after a part of it was dropped.
                 Some((oldest, _)) if *oldest * QUARTER < now.saturating_sub(KEPT_MINUTES + DAY) => {
-                    self.drop_oldest(key, rows)
+                    self.drop_oldest(key, rows);
                 }
                 _ => break,
             }

@@ -23,8 +23,9 @@ struct Bucket {
 #[derive(Debug)]
 struct Tool {
     row_key: Arc<str>,
-    tool: Box<str>,
-    name: Box<str>,
+    canonical: Box<str>,
+    /// Empty if it is the canonical one.
+    sent: Box<str>,
     /// Oldest first; never empty.
     buckets: Vec<Bucket>,
     /// Sequence and time of the last two that were let through, the latest first. The one before is kept so that the
@@ -102,8 +103,8 @@ impl Past {
             None if self.tool_count() >= place.most_tools => return Err(Full),
             None => self.insert(Tool {
                 row_key: tool_key(place.prefix, event.tool, event.name),
-                tool: event.tool.into(),
-                name: event.name.into(),
+                canonical: event.tool.into(),
+                sent: event.name.into(),
                 buckets: Vec::with_capacity(1),
                 recent: Vec::new(),
             }),
@@ -248,7 +249,7 @@ impl Past {
                 return None;
             }
             let row_key = tool_key(prefix, &tool, &name);
-            self.insert(Tool { row_key, tool: tool.into(), name: name.into(), buckets, recent });
+            self.insert(Tool { row_key, canonical: tool.into(), sent: name.into(), buckets, recent });
         } else {
             let (name, after) = unquote(rest.strip_prefix("/m/")?)?;
             items.end()?;
@@ -281,9 +282,8 @@ impl Past {
             return;
         }
         for tool in self.tools.iter().flatten() {
-            // An empty name means that the tool was sent under its canonical name.
-            if glob::matches(pattern, &tool.tool)
-                || (!tool.name.is_empty() && glob::matches(pattern, &tool.name))
+            if glob::matches(pattern, &tool.canonical)
+                || (!tool.sent.is_empty() && glob::matches(pattern, &tool.sent))
             {
                 visit(tool);
             }
@@ -299,8 +299,9 @@ impl Past {
     }
 
     fn find(&self, tool: &str, name: &str) -> Option<usize> {
-        let same =
-            |at: usize| self.tool_at(at).is_some_and(|entry| &*entry.tool == tool && &*entry.name == name);
+        let same = |at: usize| {
+            self.tool_at(at).is_some_and(|entry| &*entry.canonical == tool && &*entry.sent == name)
+        };
         if self.places.is_empty() {
             return (0..self.tools.len()).find(|at| same(*at));
         }
@@ -367,8 +368,8 @@ impl Mark {
 
 /// The names that a tool is found under. One that is its own name is found once.
 fn place_keys(tool: &Tool) -> impl Iterator<Item = Box<str>> + use<> {
-    let canonical: Box<str> = lower(&tool.tool).into();
-    let sent: Box<str> = lower(&tool.name).into();
+    let canonical: Box<str> = lower(&tool.canonical).into();
+    let sent: Box<str> = lower(&tool.sent).into();
     let second = (!sent.is_empty() && sent != canonical).then_some(sent);
     [Some(canonical), second].into_iter().flatten()
 }

@@ -49,8 +49,7 @@ impl Text {
     #[must_use]
     pub(super) fn int(mut self, number: impl Into<i128>) -> Text {
         self.comma();
-        // Writing to a String cannot fail.
-        let _ = write!(self.0, "{}", number.into());
+        push_int(&mut self.0, number.into());
         self
     }
 
@@ -58,14 +57,6 @@ impl Text {
     pub(super) fn text(mut self, text: &str) -> Text {
         self.comma();
         canonical::string(text, &mut self.0);
-        self
-    }
-
-    /// Nothing: `null`.
-    #[must_use]
-    pub(super) fn nothing(mut self) -> Text {
-        self.comma();
-        self.0.push_str("null");
         self
     }
 
@@ -96,6 +87,29 @@ impl Text {
     }
 }
 
+/// Rows are written for every record and are mostly integers, nearly all of them short.
+fn push_int(out: &mut String, number: i128) {
+    let Ok(mut rest) = u64::try_from(number.unsigned_abs()) else {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{number}");
+        return;
+    };
+    if number < 0 {
+        out.push('-');
+    }
+    let mut digits = ['0'; 20];
+    let mut count = 0;
+    for digit in &mut digits {
+        *digit = char::from(b'0' + u8::try_from(rest % 10).unwrap_or(0));
+        rest /= 10;
+        count += 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend(digits.iter().take(count).rev());
+}
+
 /// Reads a row's value, item by item. Every method gives `None` if the next item is not what was expected.
 pub(super) struct Items<'a>(std::slice::Iter<'a, Json>);
 
@@ -108,13 +122,6 @@ impl<'a> Items<'a> {
 
     pub(super) fn int<T: TryFrom<i128>>(&mut self) -> Option<T> {
         int(self.0.next()?)
-    }
-
-    pub(super) fn optional_text(&mut self) -> Option<Option<&'a str>> {
-        match self.0.next()? {
-            Json::Null => Some(None),
-            item => item.as_str().map(Some),
-        }
     }
 
     pub(super) fn is_at_end(&self) -> bool {
@@ -185,20 +192,27 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn integers_are_written_as_ever(number in any::<i128>(), shift in 0u32..128) {
+            for number in [number >> shift, 0, i128::MIN, i128::MAX, i128::from(u64::MAX)] {
+                let mut out = String::new();
+                push_int(&mut out, number);
+                prop_assert_eq!(out, number.to_string());
+            }
+        }
+    }
+
     #[test]
     fn values_come_apart_again() {
-        let row = Row::put(
-            "f",
-            "k",
-            Text::new().int(-3).text("a\"").nothing().list([1u64, 2], Text::int).int(u64::MAX),
-        );
+        let row =
+            Row::put("f", "k", Text::new().int(-3).text("a\"").list([1u64, 2], Text::int).int(u64::MAX));
         let value = row.value.unwrap();
-        assert_eq!(value, br#"[1,-3,"a\"",null,[1,2],18446744073709551615]"#);
+        assert_eq!(value, br#"[1,-3,"a\"",[1,2],18446744073709551615]"#);
         let json = Json::parse(&value).unwrap();
         let mut items = Items::of(&json).unwrap();
         assert_eq!(items.int::<i64>(), Some(-3));
         assert_eq!(items.text(), Some("a\""));
-        assert_eq!(items.optional_text(), Some(None));
         assert_eq!(items.ints::<u64>(), Some(vec![1, 2]));
         assert!(!items.is_at_end());
         assert_eq!(items.int::<u32>(), None);

@@ -55,7 +55,7 @@ struct Session {
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    sessions: HashMap<SessionId, Session>,
+    known: HashMap<SessionId, Session>,
     /// Minute of the latest record, so that the longest idle session is first.
     by_last: BTreeSet<(i64, SessionId)>,
     /// Sessions that were made at or before this moment (milliseconds, as in their identifiers) may have been forgotten.
@@ -79,7 +79,7 @@ impl Sessions {
         let place = place(limits, &prefix);
         let overflowed = self.may_be_forgotten(id);
         let by_last = &mut self.by_last;
-        let session = self.sessions.entry(id).or_insert_with(|| {
+        let session = self.known.entry(id).or_insert_with(|| {
             by_last.insert((minute_of(envelope.time), id));
             Session { info: new_info(id, envelope, overflowed), past: Past::default() }
         });
@@ -115,7 +115,7 @@ impl Sessions {
 
     /// Counts a decision that let through as a deny; one that asked or deferred likewise.
     fn retract(&mut self, limits: Limits, id: SessionId, envelope: &Envelope, rows: &mut Vec<Row>) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(session) = self.known.get_mut(&id) else { return };
         let (Some(effect), Some(seq)) = (envelope.decision, envelope.links.first()) else { return };
         let prefix = id.to_string();
         let info = &mut session.info;
@@ -139,11 +139,11 @@ impl Sessions {
     fn sweep(&mut self, limits: Limits, time: Timestamp, current: SessionId, rows: &mut Vec<Row>) {
         let Some((minute, id)) = self.by_last.iter().find(|(_, id)| *id != current).copied() else { return };
         let is_idle = minute < minute_of(time).saturating_sub(KEPT_MINUTES);
-        if !is_idle && self.sessions.len() <= limits.sessions {
+        if !is_idle && self.known.len() <= limits.sessions {
             return;
         }
         self.by_last.remove(&(minute, id));
-        let Some(session) = self.sessions.remove(&id) else { return };
+        let Some(session) = self.known.remove(&id) else { return };
         rows.push(Row::delete(FOLD, &id.to_string()));
         let mut keys: Vec<&str> = session.past.row_keys().collect();
         keys.sort_unstable();
@@ -161,32 +161,32 @@ impl Sessions {
     }
 
     pub(super) fn counts(&self, id: SessionId, pattern: &str) -> (u64, u64) {
-        self.sessions.get(&id).map_or((0, 0), |session| session.past.counts(pattern, i64::MIN))
+        self.known.get(&id).map_or((0, 0), |session| session.past.counts(pattern, i64::MIN))
     }
 
     pub(super) fn last(&self, id: SessionId, pattern: &str) -> Option<Timestamp> {
-        self.sessions.get(&id)?.past.last(pattern, i64::MIN, |_| WHOLE_SESSION)
+        self.known.get(&id)?.past.last(pattern, i64::MIN, |_| WHOLE_SESSION)
     }
 
     pub(super) fn is_marked(&self, id: SessionId, name: &str) -> bool {
-        self.sessions.get(&id).is_some_and(|session| session.past.is_marked(name, i64::MIN))
+        self.known.get(&id).is_some_and(|session| session.past.is_marked(name, i64::MIN))
     }
 
     pub(super) fn overflowed(&self, id: SessionId) -> bool {
-        self.sessions.get(&id).map_or_else(|| self.may_be_forgotten(id), |session| session.info.overflowed)
+        self.known.get(&id).map_or_else(|| self.may_be_forgotten(id), |session| session.info.overflowed)
     }
 
     pub(super) fn list(&self) -> impl Iterator<Item = &SessionInfo> {
-        self.sessions.values().map(|session| &session.info)
+        self.known.values().map(|session| &session.info)
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<&SessionInfo> {
-        self.sessions.get(&id).map(|session| &session.info)
+        self.known.get(&id).map(|session| &session.info)
     }
 
     pub(super) fn rows(&self, rows: &mut Vec<Row>) {
         rows.extend(self.forgotten_row());
-        for session in self.sessions.values() {
+        for session in self.known.values() {
             rows.push(session.info.row(&session.info.id.to_string()));
             session.past.rows(FOLD, rows);
         }
@@ -204,10 +204,8 @@ impl Sessions {
         }
         let (prefix, rest) = (key.get(..36)?, key.get(36..)?);
         let id: SessionId = prefix.parse().ok()?;
-        let session = self
-            .sessions
-            .entry(id)
-            .or_insert_with(|| Session { info: missing_info(id), past: Past::default() });
+        let session =
+            self.known.entry(id).or_insert_with(|| Session { info: missing_info(id), past: Past::default() });
         if rest.is_empty() {
             session.info = read_info(id, value)?;
             Some(())
@@ -218,12 +216,11 @@ impl Sessions {
 
     /// Once all rows are read: every session must have its own row. Gives the key of one that has not.
     pub(super) fn finish_load(&mut self) -> Result<(), String> {
-        if let Some(id) = self.sessions.values().find(|session| session.info == missing_info(session.info.id))
-        {
+        if let Some(id) = self.known.values().find(|session| session.info == missing_info(session.info.id)) {
             return Err(id.info.id.to_string());
         }
         self.by_last =
-            self.sessions.values().map(|session| (minute_of(session.info.last), session.info.id)).collect();
+            self.known.values().map(|session| (minute_of(session.info.last), session.info.id)).collect();
         Ok(())
     }
 }

@@ -111,8 +111,8 @@ fn spent(unit: Unit, from: i64) -> Question {
     Question::Spent(Account::Agent, unit, at(from))
 }
 
-fn dollars(text: &str) -> Option<Answer> {
-    Some(Answer::Amount(Decimal::from_str_exact(text).unwrap()))
+fn dollars(text: &str) -> Answer {
+    Answer::Amount(Decimal::from_str_exact(text).unwrap())
 }
 
 /// Rows as a ledger has them.

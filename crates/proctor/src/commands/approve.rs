@@ -36,7 +36,7 @@ fn list(context: &Context, all: bool) -> Outcome {
     let reader = open_reader(&context.config.state)?;
     let state = crate::engine::read_state(&reader)?;
     let now = SystemClock.now();
-    let mut approvals: Vec<ApprovalInfo> = state.approvals().collect();
+    let mut approvals: Vec<&ApprovalInfo> = state.approvals().collect();
     approvals.retain(|approval| all || status(approval, now) == "waiting");
     approvals.sort_by_key(|approval| (approval.asked_at, approval.id));
     if context.json {
@@ -79,7 +79,7 @@ fn approval_json(approval: &ApprovalInfo, now: Timestamp) -> Json {
         .with("status", status(approval, now))
         .with("tool", approval.tool.as_str())
         .with("agent", approval.agent.as_str())
-        .with("principal", approval.principal.as_str())
+        .with("principal", &*approval.principal)
         .with("rule", approval.rule.as_str())
         .with("asked_at", approval.asked_at.to_string())
         .with("expires_at", approval.expires.to_string());

@@ -6,16 +6,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use proctor_core::json::Json;
-use proctor_ledger::bundle::{self, Selection};
-use proctor_ledger::fsck::fsck;
+use proctor_core::record::{Envelope, RecordKind};
+use proctor_ledger::bundle::{self, LedgerSource, Selection};
+use proctor_ledger::StateRow;
+use proctor_ledger::fsck::{ExpectedRow, FsckOptions, Refold, fsck};
 use proctor_ledger::keys::Trust;
 use proctor_ledger::store::{Filter, Order};
+use proctor_policy::state::State;
 
 use super::{Context, bench, records, verify, witness};
 use crate::access::open_reader;
 use crate::cli::{AuditCommand, FilterArgs};
 use crate::failure::{Failure, NOT_VERIFIED, OK, Outcome, UNDECIDED};
 use crate::output;
+use crate::state_dir::StateDir;
 
 pub(super) fn run(context: &Context, command: AuditCommand) -> Outcome {
     match command {
@@ -89,6 +93,7 @@ fn export(context: &Context, arguments: &FilterArgs, file: &Path) -> Outcome {
     if needs_checkpoint {
         sign_now(context)?;
     }
+    let source = LedgerSource::latest(&reader).map_err(|error| Failure::from(error.to_string()))?;
     let selection = if whole {
         Selection::Whole
     } else {
@@ -99,12 +104,13 @@ fn export(context: &Context, arguments: &FilterArgs, file: &Path) -> Outcome {
         if chosen.is_empty() {
             return Err(Failure::from("no record fits"));
         }
-        Selection::Part(bundle::closure(&reader, &chosen).map_err(|error| Failure::from(error.to_string()))?)
+        let closure = bundle::closure(&source, &chosen).map_err(|error| Failure::from(error.to_string()))?;
+        Selection::Part(closure.seqs)
     };
     let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", file.display()));
     let mut out = BufWriter::new(File::create(file).map_err(describe)?);
     let bar = output::progress(reader.size().unwrap_or(0), "exporting");
-    let report = bundle::export(&reader, selection, &mut out, &mut |done, _| bar.set_position(done))
+    let report = bundle::export(&source, &selection, &mut out, &mut |done, _| bar.set_position(done))
         .map_err(|error| Failure::from(error.to_string()))?;
     bar.finish_and_clear();
     out.into_inner().map_err(|error| describe(error.into_error()))?.sync_all().map_err(describe)?;
@@ -128,14 +134,20 @@ fn prove(context: &Context, record: Option<&str>, consistency: Option<u64>, chec
     }
     sign_now(context)?;
     let reader = open_reader(&context.config.state)?;
-    let text = match (record, consistency) {
-        (_, Some(size)) => bundle::prove_consistency(&reader, size).map_err(|error| Failure::from(error.to_string()))?,
-        (Some(record), None) => {
-            let sequence = records::sequence(&reader, record)?;
-            bundle::prove(&reader, sequence).map_err(|error| Failure::from(error.to_string()))?
+    let source = LedgerSource::latest(&reader).map_err(|error| Failure::from(error.to_string()))?;
+    let fail = |error: proctor_ledger::ReadError| Failure::from(error.to_string());
+    let proven = match (record, consistency) {
+        (_, Some(size)) => {
+            let old = reader.checkpoint(size).map_err(fail)?.ok_or_else(|| {
+                Failure::from(format!("no checkpoint of {size} records was signed: take the size from one that was exported or witnessed"))
+            })?;
+            let new = reader.latest_checkpoint().map_err(fail)?.ok_or_else(|| Failure::from("the ledger is empty"))?;
+            bundle::prove_consistency(&source, &old, &new.note)
         }
+        (Some(record), None) => bundle::prove(&source, records::sequence(&reader, record)?),
         (None, None) => return Err(Failure::from("name a record, or a size with `--consistency`")),
     };
+    let text = proven.map_err(|error| Failure::from(error.to_string()))?;
     output::data(text.trim_end())?;
     Ok(OK)
 }
@@ -148,31 +160,41 @@ fn check_proof(context: &Context) -> Outcome {
         .read_to_string(&mut text)
         .map_err(|error| Failure::from(format!("stdin: {error}")))?;
     let trust = trust(context)?;
-    match bundle::verify_proof(&text, trust.as_ref()) {
-        Ok(proven) => {
-            output::data(proven.to_string())?;
-            Ok(if trust.is_some() { OK } else { UNDECIDED })
-        }
-        Err(error) => Err(Failure::with_code(NOT_VERIFIED, error.to_string())),
+    let refused = |error: bundle::ProofFileError| Failure::with_code(NOT_VERIFIED, error.to_string());
+    let known = if trust.is_some() { "" } else { ", signer unknown" };
+    if text.starts_with("proctor-consistency/") {
+        let proven = bundle::verify_consistency_proof(&text, trust.as_ref()).map_err(refused)?;
+        let (old, new) = (proven.old.size, proven.new.size);
+        output::data(format!("the {new} records of {} continue the {old} before them{known}", proven.new.origin))?;
+    } else {
+        let proven = bundle::verify_proof(&text, trust.as_ref()).map_err(refused)?;
+        let (seq, size) = (proven.seq, proven.checkpoint.size);
+        output::data(format!("record {seq} is among the {size} of {}{known}", proven.checkpoint.origin))?;
+        output::data(String::from_utf8_lossy(&proven.leaf))?;
     }
+    Ok(if trust.is_some() { OK } else { UNDECIDED })
 }
 
 fn check(context: &Context) -> Outcome {
     let bar = output::progress(u64::MAX, "checking");
-    let mut refold = crate::engine::Refold::default();
-    let findings = fsck(&context.config.state, Some(&mut refold), &mut |done, total| {
+    let mut refold = Folded::default();
+    let mut progress = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
-    });
+    };
+    // The key in the state directory, if it is there: a ledger that somebody made anew with a key of their own is not ours.
+    let key = StateDir::new(&context.config.state).key().ok().map(|key| key.verifier_key().clone());
+    let options = FsckOptions { key, refold: Some(&mut refold), progress: Some(&mut progress) };
+    let findings = fsck(&context.config.state, options);
     bar.finish_and_clear();
     if context.json {
         for finding in &findings {
             output::data(
                 Json::object()
-                    .with("code", finding.damage.code())
+                    .with("code", finding.kind.to_string())
                     .with("what", finding.what.as_str())
-                    .with("where", finding.place.as_str())
-                    .with("advice", finding.advice.as_str()),
+                    .with("where", finding.where_.as_str())
+                    .with("advice", finding.advice),
             )?;
         }
     } else if findings.is_empty() {
@@ -198,4 +220,31 @@ fn erase(context: &Context, record: &str, reason: &str) -> Outcome {
         output::data(format!("body of record {sequence} erased; recorded as {erasure}"))?;
     }
     Ok(OK)
+}
+
+/// The state folded anew from the records, to compare with the rows that are stored.
+#[derive(Default)]
+struct Folded {
+    state: State,
+    retracted: Option<u64>,
+}
+
+impl Refold for Folded {
+    fn record(&mut self, seq: u64, envelope: &Envelope) {
+        self.state.apply(seq, envelope);
+        if envelope.kind == RecordKind::Retracted {
+            self.retracted = Some(seq);
+        }
+    }
+
+    fn expected_rows(&mut self) -> Vec<ExpectedRow> {
+        let mut rows: Vec<ExpectedRow> = self
+            .state
+            .rows()
+            .into_iter()
+            .map(|row| ExpectedRow { row: StateRow { fold: row.fold, key: row.key, value: row.value }, seq: None })
+            .collect();
+        rows.extend(self.retracted.map(|seq| ExpectedRow { row: crate::engine::applied_retractions(seq), seq: None }));
+        rows
+    }
 }

@@ -104,7 +104,7 @@ fn draft() -> Draft {
     "uid:1000/bench".clone_into(&mut envelope.principal);
     "bench".clone_into(&mut envelope.agent);
     "measured".clone_into(&mut envelope.code);
-    Draft { envelope, body: Some(vec![b'x'; BODY]), rows: Vec::new(), deadline: None }
+    Draft { envelope, body: Some(vec![b'x'; BODY]), rows: Vec::new(), deadline: None, seq: None }
 }
 
 fn one_at_a_time(ledger: &Ledger) -> Result<f64, Failure> {

@@ -6,11 +6,11 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-use proctor_core::decision::Effect;
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
-use proctor_core::record::RecordKind;
-use proctor_ledger::bundle::{self, BundleErrorClass, Signer, Visited};
+use proctor_core::record::{Envelope, RecordKind};
+use proctor_ledger::bundle::{self, Check, ErrorClass, Signer, Visited};
+use proctor_ledger::keys::VerifierKey;
 use proctor_policy::body::{Derivation, policy_from_body, rederive};
 use proctor_policy::policy::Policy;
 
@@ -26,7 +26,6 @@ struct Tally {
     different_count: u64,
     undecidable: u64,
     undecidable_example: Option<String>,
-    decisions: HashMap<&'static str, u64>,
     policies: HashMap<Digest, Option<Arc<Policy>>>,
 }
 
@@ -37,16 +36,19 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
     let bar = output::progress(length, "verifying");
     let mut input = BufReader::with_capacity(1 << 20, handle);
     let mut tally = Tally::default();
+    let check = Check { trust: trust.as_ref(), at_least_size: (at_least > 0).then_some(at_least) };
     let verified = bundle::verify(
         &mut input,
-        trust.as_ref(),
-        at_least,
-        &mut |record| tally.visit(&record, derive),
-        &mut |done, _| bar.set_position(done),
+        &check,
+        &mut |record| tally.visit(record, derive),
+        &mut |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        },
     );
     bar.finish_and_clear();
     let report = verified.map_err(|error| {
-        let code = if error.class() == BundleErrorClass::Tampered { NOT_VERIFIED } else { FAILED };
+        let code = if error.class() == ErrorClass::Tampered { NOT_VERIFIED } else { FAILED };
         Failure::with_code(code, format!("{}: {error}", file.display()))
     })?;
     // A decision that was retracted counts as the deny that its caller got.
@@ -71,38 +73,26 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
 }
 
 impl Tally {
-    fn visit(&mut self, record: &Visited<'_>, derive: bool) {
-        let envelope = record.envelope;
-        match envelope.kind {
-            RecordKind::Policy if derive => {
-                if let (Some(digest), Some(body)) = (envelope.policy, record.body)
-                    && envelope.code.starts_with("loaded")
-                {
-                    // Sources that do not give the digest they are recorded under are not that policy.
-                    let policy = policy_from_body(body).ok().filter(|policy| policy.digest() == digest).map(Arc::new);
-                    self.policies.entry(digest).or_insert(policy);
-                }
-            }
-            RecordKind::Decision => {
-                let word = envelope.decision.map_or("none", Effect::word);
-                *self.decisions.entry(word).or_default() += 1;
-                if derive {
-                    self.derive(record);
-                }
-            }
-            _ => {}
+    fn visit(&mut self, record: &Visited<'_>, derive: bool) -> Result<(), String> {
+        if !derive || !matches!(record.kind, RecordKind::Policy | RecordKind::Decision) {
+            return Ok(());
         }
+        let envelope = record.envelope().map_err(|error| error.to_string())?;
+        if envelope.kind == RecordKind::Decision {
+            self.derive(record, &envelope);
+        } else if let (Some(digest), Some(body)) = (envelope.policy, record.body)
+            && envelope.code.starts_with("loaded")
+        {
+            // Sources that do not give the digest they are recorded under are not that policy.
+            let policy = policy_from_body(body).ok().filter(|policy| policy.digest() == digest).map(Arc::new);
+            self.policies.entry(digest).or_insert(policy);
+        }
+        Ok(())
     }
 
-    fn derive(&mut self, record: &Visited<'_>) {
+    fn derive(&mut self, record: &Visited<'_>, envelope: &Envelope) {
         let policies = &self.policies;
-        let mut lookup = |digest: Digest| {
-            if digest == Policy::closed().digest() {
-                return Some(Arc::new(Policy::closed()));
-            }
-            policies.get(&digest).cloned().flatten()
-        };
-        match rederive(record.envelope, record.body, &mut lookup) {
+        match rederive(envelope, record.body, &mut |digest| policies.get(&digest).cloned().flatten()) {
             Derivation::Same => self.same += 1,
             Derivation::Different(what) => {
                 self.different_count += 1;
@@ -130,8 +120,8 @@ fn print_json(report: &bundle::BundleReport, tally: &Tally, verdict: &str, deriv
         .with("retracted", report.retracted.len());
     match &report.signer {
         Signer::Trusted { log, witnesses } => {
-            out.push("signer", log.as_str());
-            out.push("witnesses", texts(witnesses));
+            out.push("signer", log.to_string());
+            out.push("witnesses", texts(&witness_names(witnesses)));
         }
         Signer::Unknown => out.push("signer", Json::Null),
     }
@@ -152,9 +142,9 @@ fn print_text(report: &bundle::BundleReport, tally: &Tally, verdict: &str, deriv
     output::data(verdict)?;
     output::data(format!("  ledger      {} at {} records", report.origin, report.size))?;
     match &report.signer {
-        Signer::Trusted { log, witnesses } if witnesses.is_empty() => output::data(format!("  signed by   {log}"))?,
+        Signer::Trusted { log, witnesses } if witnesses.is_empty() => output::data(format!("  signed by   {}", log.name()))?,
         Signer::Trusted { log, witnesses } => {
-            output::data(format!("  signed by   {log}, witnessed by {}", witnesses.join(", ")))?;
+            output::data(format!("  signed by   {}, witnessed by {}", log.name(), witness_names(witnesses).join(", ")))?;
         }
         Signer::Unknown => output::data("  signed by   unknown: name the keys you trust with `--trust FILE`")?,
     }
@@ -175,4 +165,8 @@ fn print_text(report: &bundle::BundleReport, tally: &Tally, verdict: &str, deriv
         }
     }
     Ok(())
+}
+
+fn witness_names(witnesses: &[(VerifierKey, u64)]) -> Vec<String> {
+    witnesses.iter().map(|(key, _)| key.name().to_owned()).collect()
 }

@@ -9,7 +9,7 @@ use proctor_core::time::Clock;
 use proctor_ledger::keys::{Algorithm, SecretKey, VerifierKey};
 use proctor_ledger::merkle::consistency_proof;
 use proctor_ledger::note::Note;
-use proctor_ledger::witness::{CosignRequest, Witness};
+use proctor_ledger::witness::Witness;
 
 use super::{Context, records};
 use crate::access::open_reader;
@@ -24,9 +24,13 @@ pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Opti
     let ledger = known_ledger(folder, ledger_key, context)?;
     let seen_file = folder.join("seen");
     let seen = fs::read_to_string(&seen_file).unwrap_or_default();
-    let verifier = key.verifier_key();
-    let mut witness = if seen.is_empty() { Witness::new(key) } else { Witness::with_state(key, &seen) }
-        .map_err(|error| Failure::from(format!("{}: {error}", seen_file.display())))?;
+    let verifier = key.verifier_key().clone();
+    let describe = |error: String| Failure::from(format!("{}: {error}", seen_file.display()));
+    let mut witness = if seen.is_empty() {
+        Witness::new(key).map_err(|error| describe(error.to_string()))?
+    } else {
+        Witness::with_state(key, &seen).map_err(|error| describe(error.to_string()))?
+    };
     // The ledger signs what it has now, and shows that it continues what this witness saw last.
     let signed = records::command(context, &Json::object().with("op", "checkpoint"))?;
     let note = Note::parse(output::member(&signed, "note").as_bytes()).map_err(|error| Failure::from(error.to_string()))?;
@@ -41,9 +45,8 @@ pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Opti
             .map_err(|error| Failure::with_code(NOT_VERIFIED, error.to_string()))?
     };
     let time = u64::try_from(SystemClock.now().micros() / 1_000_000).unwrap_or(0);
-    let request = CosignRequest { old_size, proof, checkpoint: note };
     let line = witness
-        .cosign(&request, &ledger, time)
+        .cosign(old_size, &proof, &note, &ledger, time)
         .map_err(|refusal| Failure::with_code(NOT_VERIFIED, format!("the witness refuses: {refusal}")))?;
     // Saved before the cosignature is handed out: what was signed once can never be forgotten.
     replace(&seen_file, &witness.state_text())?;

@@ -54,7 +54,7 @@ impl Engine {
         let deadline = Instant::now() + self.answer;
         let mut inner = self.lock().map_err(ApprovalRefusal::NotRecorded)?;
         let info = inner.state.approval(id).ok_or(ApprovalRefusal::Decided(id))?;
-        if info.principal == approver {
+        if *info.principal == *approver {
             return Err(ApprovalRefusal::OwnRequest(approver));
         }
         let mut envelope = self.envelope(RecordKind::Approval);

@@ -137,6 +137,24 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Erases the body of a record. Gives the sequence of the erasure's own record.
+    pub fn erase(&self, sequence: u64, by: &str, reason: &str) -> Result<u64, String> {
+        let mut inner = self.lock()?;
+        let mut envelope = self.envelope(RecordKind::Erasure);
+        envelope.principal = claimed(by);
+        envelope.links = vec![sequence];
+        "erased".clone_into(&mut envelope.code);
+        envelope.rule = claimed(&self.without_secrets(reason));
+        let pending = self.ledger().erase(sequence, envelope);
+        if pending.refusal().is_none() {
+            inner.next += 1;
+        }
+        drop(inner);
+        pending.wait().map(|receipt| receipt.seq()).map_err(|problem| problem.to_string())
+    }
+}
+
 /// Actual minus reserved, for each unit that was reported.
 fn differences(reserved: &[Amount], tokens: Option<u64>, cost_usd: Option<Decimal>) -> Vec<Amount> {
     let before = |unit: &str| {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use saphyr_parser::{Event, ScalarStyle, Tag};
 
-use super::text::Lines;
+use super::text::block_content;
 use super::{Key, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, Node, Value};
 use crate::document::Position;
 use crate::document::problems::{Problems, quoted};
@@ -15,9 +15,7 @@ use crate::document::scalar::{self, Plain};
 pub(super) struct Stop;
 
 /// Builds the tree of one document.
-pub(super) struct Builder<'source> {
-    source: &'source str,
-    lines: Option<Lines<'source>>,
+pub(super) struct Builder {
     open: Vec<Open>,
     anchors: BTreeMap<usize, Rc<Node>>,
     root: Option<Rc<Node>>,
@@ -48,17 +46,9 @@ enum Pending {
     Dropped,
 }
 
-impl<'source> Builder<'source> {
-    pub(super) fn new(source: &'source str) -> Builder<'source> {
-        Builder {
-            source,
-            lines: None,
-            open: Vec::new(),
-            anchors: BTreeMap::new(),
-            root: None,
-            nodes: 0,
-            text: 0,
-        }
+impl Builder {
+    pub(super) fn new() -> Builder {
+        Builder { open: Vec::new(), anchors: BTreeMap::new(), root: None, nodes: 0, text: 0 }
     }
 
     pub(super) fn root(self) -> Option<Rc<Node>> {
@@ -111,10 +101,7 @@ impl<'source> Builder<'source> {
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
                 Position { line: at.line, column: at.column + 1 }
             }
-            ScalarStyle::Literal | ScalarStyle::Folded => {
-                let source = self.source;
-                self.lines.get_or_insert_with(|| Lines::of(source)).block_content(at, text)
-            }
+            ScalarStyle::Literal | ScalarStyle::Folded => block_content(at, text),
         };
         let node = Rc::new(Node { at, content, value, nodes: 1, text: text.len(), height: 0 });
         if anchor > 0 {
@@ -281,10 +268,8 @@ fn too_deep(at: Position, problems: &mut Problems) -> Result<(), Stop> {
 
 fn refuse_tag(tag: Option<&Tag>, at: Position, problems: &mut Problems) {
     if let Some(tag) = tag {
-        let message = format!(
-            "tags are not supported: remove {} (a quoted scalar is a string)",
-            quoted(&tag.to_string())
-        );
-        problems.add(at, message);
+        let prefix = if tag.is_yaml_core_schema() { "!!" } else { tag.handle.as_str() };
+        let tag = quoted(&format!("{prefix}{}", tag.suffix));
+        problems.add(at, format!("tags are not supported: remove {tag} (a quoted scalar is a string)"));
     }
 }

@@ -51,45 +51,17 @@ pub(super) fn position(marker: Marker) -> Position {
     Position { line: marker.line(), column: marker.col() + 1 }
 }
 
-/// The lines of a source, as the parser counts them.
-pub(super) struct Lines<'source> {
-    lines: Vec<&'source str>,
+/// Where the content of a block scalar begins. The parser gives the first line that is not empty, past the indentation;
+/// empty lines before it are content too.
+pub(super) fn block_content(first: Position, content: &str) -> Position {
+    let empty = content.len() - content.trim_start_matches('\n').len();
+    Position { line: first.line.saturating_sub(empty).max(1), column: first.column }
 }
 
-impl<'source> Lines<'source> {
-    pub(super) fn of(source: &'source str) -> Lines<'source> {
-        let mut lines = Vec::new();
-        let mut rest = source;
-        while let Some(end) = rest.find(['\n', '\r']) {
-            let (line, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
-            lines.push(line);
-            rest = after.strip_prefix("\r\n").or_else(|| after.get(1..)).unwrap_or_default();
-        }
-        lines.push(rest);
-        Lines { lines }
-    }
-
-    /// Where the content of a block scalar begins: the line after its header, past the indentation. With leading empty
-    /// lines that is an empty line, which is then also the first line of the content.
-    pub(super) fn block_content(&self, header: Position, content: &str) -> Position {
-        let is_blank = |line: &&&str| line.trim_start_matches(' ').is_empty();
-        let first = self
-            .lines
-            .iter()
-            .skip(header.line)
-            .find(|line| !is_blank(line))
-            .map_or(0, |line| leading_spaces(line));
-        let kept =
-            content.lines().find(|line| !line.trim_start_matches(' ').is_empty()).map_or(0, leading_spaces);
-        Position { line: header.line + 1, column: first.saturating_sub(kept) + 1 }
-    }
-}
-
-fn leading_spaces(line: &str) -> usize {
-    line.len() - line.trim_start_matches(' ').len()
-}
-
+/// The place behind a text, its lines counted as the parser counts them.
 fn end_of(text: &str) -> Position {
-    let lines = Lines::of(text).lines;
-    Position { line: lines.len(), column: lines.last().map_or(0, |line| line.chars().count()) + 1 }
+    let text = text.replace("\r\n", "\n");
+    let line = text.matches(['\n', '\r']).count() + 1;
+    let last = text.rsplit(['\n', '\r']).next().unwrap_or_default();
+    Position { line, column: last.chars().count() + 1 }
 }

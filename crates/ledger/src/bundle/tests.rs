@@ -1,0 +1,86 @@
+use proctor_core::random::SeededRandomness;
+use proctor_core::record::{Amount, Envelope};
+use proptest::prelude::*;
+
+use super::leaf::{Facts, fuzz_leaf};
+use super::testing::TestLedger;
+use super::*;
+
+/// Leaves of all shapes that the test ledger has, and some that it has not.
+fn leaves() -> Vec<Vec<u8>> {
+    let ledger = TestLedger::new(5, 200).unwrap();
+    let mut leaves = ledger.at(200).unwrap().leaves(0, 200).unwrap();
+    let mut envelope = ledger.envelope(3).unwrap().clone();
+    for value in ["1", "-12.5", "0", "0.001", "100", "123456789012345678901234"] {
+        let value = value.parse().unwrap();
+        envelope.amounts.push(Amount { unit: "usd".to_owned(), value, limit: Some(3) });
+        leaves.push(envelope.to_leaf().unwrap());
+        envelope.amounts.insert(0, Amount { unit: String::new(), value, limit: None });
+        leaves.push(envelope.to_leaf().unwrap());
+    }
+    envelope.taints = vec![String::new(), "customer_data".to_owned(), "é\u{7f}".to_owned()];
+    envelope.expires = Some(proctor_core::time::Timestamp::from_micros(-7));
+    envelope.links = vec![0, 1 << 53];
+    envelope.once = Some(String::new());
+    leaves.push(envelope.to_leaf().unwrap());
+    leaves
+}
+
+#[test]
+fn the_common_leaves_are_scanned_with_the_facts_of_the_envelope() {
+    let mut facts = Facts::new();
+    for leaf in leaves() {
+        fuzz_leaf(&leaf).unwrap();
+        facts.read(&leaf).unwrap();
+        let envelope = Envelope::from_leaf(&leaf).unwrap();
+        assert_eq!(&facts.id, envelope.id.as_bytes());
+        assert_eq!(facts.kind, envelope.kind);
+        assert_eq!(facts.links, envelope.links);
+        assert_eq!(facts.body, envelope.body.map(|digest| *digest.as_bytes()));
+        assert_eq!(facts.once.is_some(), envelope.once.is_some());
+    }
+}
+
+#[test]
+fn the_scanner_accepts_no_leaf_that_is_not_canonical() {
+    let randomness = SeededRandomness::new(77);
+    let leaves = leaves();
+    let texts: [&[u8]; 12] =
+        [b",", b"\"", b"0", b"-", b"-0", b"00", b"1.50", b".5", b"\\u0041", b" ", b"A", b"\"agent\":\"\","];
+    for round in 0..60_000 {
+        let mut leaf = leaves[usize::try_from(randomness.below(leaves.len() as u64)).unwrap()].clone();
+        let at = usize::try_from(randomness.below(leaf.len() as u64)).unwrap();
+        let text = texts[usize::try_from(randomness.below(12)).unwrap()];
+        match round % 4 {
+            0 => leaf[at] = text[0],
+            1 => drop(leaf.splice(at..at, text.iter().copied())),
+            2 => drop(leaf.remove(at)),
+            _ => {
+                // Values are where mistakes are likely: right after a colon.
+                let colons: Vec<usize> = (0..leaf.len()).filter(|at| leaf[*at] == b':').collect();
+                let colon = colons[at % colons.len()] + 1;
+                let end = (colon + usize::from(round % 8 == 3)).min(leaf.len());
+                drop(leaf.splice(colon..end, text.iter().copied()));
+            }
+        }
+        fuzz_leaf(&leaf).unwrap();
+        assert_eq!(Facts::new().read(&leaf).is_ok(), Envelope::from_leaf(&leaf).is_ok());
+    }
+}
+
+#[test]
+fn frame_types_are_told_apart() {
+    for kind in FrameKind::ALL {
+        assert_eq!(FrameKind::from_byte(kind.byte()), Some(kind));
+    }
+    assert_eq!(FrameKind::from_byte(b'X'), None);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_refused_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fuzz_bundle(&bytes);
+        fuzz_bundle(&[HEADER.as_bytes(), &bytes].concat());
+        fuzz_bundle(&[HEADER.as_bytes(), b"W\0\0\0", &bytes].concat());
+    }
+}
