@@ -4,7 +4,13 @@
 //!
 //! Besides the rate by the clock it tells the processor time for each record, which other programs disturb less.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, reason = "a measurement, not a product")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::assigning_clones,
+    reason = "a measurement, not a product"
+)]
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -20,6 +26,9 @@ use proctor_core::time::{Clock, Timestamp};
 use proctor_ledger::keys::{Algorithm, SecretKey};
 use proctor_ledger::store::Durability;
 use proctor_ledger::{Draft, Ledger, Options, StateRow};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct SystemClock;
 
@@ -92,7 +101,8 @@ fn ledger(dir: &Path, durability: Durability, records: u64, in_flight: usize, ro
     let mut options = Options::new(key, Arc::new(SystemClock), randomness.clone());
     options.durability = durability;
     let ledger = Ledger::open(dir.path(), options).unwrap();
-    let sessions: Vec<SessionId> = (0..100).map(|_| SessionId::new(SystemClock.now(), randomness.as_ref())).collect();
+    let sessions: Vec<SessionId> =
+        (0..100).map(|_| SessionId::new(SystemClock.now(), randomness.as_ref())).collect();
     let first = envelope(&SystemClock, randomness.as_ref(), *sessions.first().unwrap());
     println!("leaf of {} bytes and body of 500 bytes", first.to_leaf().unwrap().len() + 74);
     let start = Measure::start();
@@ -105,7 +115,8 @@ fn ledger(dir: &Path, durability: Durability, records: u64, in_flight: usize, ro
         let session = sessions.get(usize::try_from(n % 100).unwrap()).unwrap();
         let mut draft = Draft::new(envelope(&SystemClock, randomness.as_ref(), *session));
         draft.body = Some(vec![b'x'; 500]);
-        let row = |part| StateRow { fold: "session", key: format!("{session}/{part}"), value: Some(vec![0; 200]) };
+        let row =
+            |part| StateRow { fold: "session", key: format!("{session}/{part}"), value: Some(vec![0; 200]) };
         draft.rows = (0..rows).map(row).collect();
         waiting.push_back(ledger.append(draft));
     }

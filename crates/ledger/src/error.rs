@@ -23,16 +23,16 @@ impl From<rusqlite::Error> for StoreError {
         use rusqlite::ErrorCode;
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full(error.to_string()),
-            // Unknown is what SQLite says when a table or column is missing.
+            // Unknown is what SQLite says when a table or column is missing; none means that it is not SQLite's
+            // error: a column of the wrong type, a number out of range.
             Some(
                 ErrorCode::DatabaseCorrupt
                 | ErrorCode::NotADatabase
                 | ErrorCode::ConstraintViolation
                 | ErrorCode::Unknown,
-            ) => StoreError::Damaged(error.to_string()),
+            )
+            | None => StoreError::Damaged(error.to_string()),
             Some(_) => StoreError::Io(error.to_string()),
-            // Not SQLite's: a column of the wrong type, a number out of range.
-            None => StoreError::Damaged(error.to_string()),
         }
     }
 }
@@ -66,7 +66,9 @@ pub enum ReadError {
         dir: PathBuf,
     },
     /// The ledger was written by a later version.
-    #[error("the ledger has format `{found}`, but this version reads format `{expected}`; use the version that wrote it")]
+    #[error(
+        "the ledger has format `{found}`, but this version reads format `{expected}`; use the version that wrote it"
+    )]
     Format {
         /// The format found.
         found: String,
@@ -107,7 +109,9 @@ pub enum OpenError {
         reason: String,
     },
     /// The ledger was written by a later version.
-    #[error("the ledger has format `{found}`, but this version writes format `{expected}`; use the version that wrote it")]
+    #[error(
+        "the ledger has format `{found}`, but this version writes format `{expected}`; use the version that wrote it"
+    )]
     Format {
         /// The format found.
         found: String,

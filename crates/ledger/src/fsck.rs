@@ -72,7 +72,11 @@ pub fn fsck(dir: &Path, options: FsckOptions<'_>) -> Vec<Finding> {
     report.end()
 }
 
-fn check(connection: &Connection, mut options: FsckOptions<'_>, report: &mut Report) -> Result<(), StoreError> {
+fn check(
+    connection: &Connection,
+    mut options: FsckOptions<'_>,
+    report: &mut Report,
+) -> Result<(), StoreError> {
     tables::check_integrity(connection, report)?;
     let key = tables::check_meta(connection, options.key.take(), report)?;
     let size = records::check_records(connection, key.as_ref(), &mut options, report)?;

@@ -131,7 +131,11 @@ impl Reader {
     ///
     /// Whenever there is nothing new, `wait` is asked how long to wait at most before looking again; `None` ends
     /// the following. In the owner's process new records end the wait at once.
-    pub fn follow(&self, filter: Filter, wait: impl FnMut() -> Option<std::time::Duration> + Send + 'static) -> Follow {
+    pub fn follow(
+        &self,
+        filter: Filter,
+        wait: impl FnMut() -> Option<std::time::Duration> + Send + 'static,
+    ) -> Follow {
         Follow::new(Arc::clone(&self.store), self.growth.clone(), filter, Box::new(wait))
     }
 
@@ -170,7 +174,12 @@ impl Reader {
     }
 
     /// Signed checkpoints of sizes in a range, at most `limit`.
-    pub fn checkpoints(&self, sizes: Range<u64>, order: Order, limit: usize) -> Result<Vec<CheckpointRow>, ReadError> {
+    pub fn checkpoints(
+        &self,
+        sizes: Range<u64>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<CheckpointRow>, ReadError> {
         Ok(self.store.checkpoints(sizes, order, limit)?)
     }
 

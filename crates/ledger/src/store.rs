@@ -150,7 +150,12 @@ pub trait StoreReader: Send + Sync {
     fn state(&self, fold: &str, key: &str) -> Result<Option<(Vec<u8>, u64)>, StoreError>;
 
     /// State rows of a fold with keys after `after`, in order of keys, at most `limit` or about a mebibyte.
-    fn state_page(&self, fold: &str, after: Option<&str>, limit: usize) -> Result<Vec<StoredState>, StoreError>;
+    fn state_page(
+        &self,
+        fold: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredState>, StoreError>;
 
     /// The stored tile of this place.
     fn tile(&self, level: u8, index: u64) -> Result<Option<Vec<u8>>, StoreError>;
@@ -159,7 +164,12 @@ pub trait StoreReader: Send + Sync {
     fn leaves(&self, range: Range<u64>) -> Result<Vec<Vec<u8>>, StoreError>;
 
     /// Checkpoints of sizes within `sizes`, at most `limit`.
-    fn checkpoints(&self, sizes: Range<u64>, order: Order, limit: usize) -> Result<Vec<CheckpointRow>, StoreError>;
+    fn checkpoints(
+        &self,
+        sizes: Range<u64>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<CheckpointRow>, StoreError>;
 
     /// Values of an indexed field that begin with `prefix`, at most `limit`.
     fn values(&self, field: Field, prefix: &str, limit: usize) -> Result<Vec<String>, StoreError>;

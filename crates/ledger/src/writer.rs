@@ -24,8 +24,8 @@ use crate::note::{Note, NoteSignature};
 use crate::reader::{Growth, Reader};
 use crate::store::{Durability, SqliteStore, Store, StoredBody};
 
-pub use pending::{Pending, Receipt};
 pub(crate) use opening::read_checkpoint;
+pub use pending::{Pending, Receipt};
 pub(crate) use tree::{Tree, tile_bytes};
 
 use pending::Slot;
@@ -216,14 +216,15 @@ impl Ledger {
     /// of kind erasure and links to the record.
     pub fn erase(&self, seq: u64, envelope: Envelope) -> Pending {
         if envelope.kind != RecordKind::Erasure || envelope.links != [seq] {
-            let reason = format!("an erasure record of body {seq} must be of kind `erasure` and link to {seq} alone");
+            let reason =
+                format!("an erasure record of body {seq} must be of kind `erasure` and link to {seq} alone");
             return Pending::refused(NotRecorded::Failed(reason));
         }
         match self.store.reader().body(seq) {
             Ok(Some(_)) => self.enqueue(Draft::new(envelope), None, Some(seq)),
-            Ok(None) => {
-                Pending::refused(NotRecorded::Failed(format!("record {seq} has no body, or it is erased already")))
-            }
+            Ok(None) => Pending::refused(NotRecorded::Failed(format!(
+                "record {seq} has no body, or it is erased already"
+            ))),
             Err(error) => Pending::refused(NotRecorded::Failed(error.to_string())),
         }
     }
@@ -243,9 +244,10 @@ impl Ledger {
         signature: NoteSignature,
         witness: &VerifierKey,
     ) -> Result<String, NotRecorded> {
-        let stored = self.reader().checkpoint(size).map_err(|error| NotRecorded::Failed(error.to_string()))?;
-        let text = stored
-            .ok_or_else(|| NotRecorded::Failed(format!("there is no checkpoint of {size} records")))?;
+        let stored =
+            self.reader().checkpoint(size).map_err(|error| NotRecorded::Failed(error.to_string()))?;
+        let text =
+            stored.ok_or_else(|| NotRecorded::Failed(format!("there is no checkpoint of {size} records")))?;
         let invalid = |error: crate::note::NoteError| NotRecorded::Failed(error.to_string());
         let mut note = Note::parse(text.as_bytes()).map_err(invalid)?;
         note.add(signature.clone()).map_err(invalid)?;
@@ -309,7 +311,19 @@ impl Ledger {
         let stateful = after.is_some() || !rows.is_empty();
         let hash = leaf_hash(&leaf);
         let slot = Arc::new(Slot::new());
-        Ok(Box::new(Entry { envelope, leaf, hash, body, rows, erase, deadline, seq, stateful, generation: 0, slot }))
+        Ok(Box::new(Entry {
+            envelope,
+            leaf,
+            hash,
+            body,
+            rows,
+            erase,
+            deadline,
+            seq,
+            stateful,
+            generation: 0,
+            slot,
+        }))
     }
 }
 

@@ -1,5 +1,16 @@
 //! What the ledger promises, tested from outside.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::assigning_clones,
+    clippy::unnecessary_wraps,
+    clippy::needless_for_each,
+    clippy::duration_suboptimal_units,
+    unreachable_pub,
+    reason = "helpers of tests; a panic is a failed test"
+)]
+
 #[path = "ledger/append.rs"]
 mod append;
 #[path = "ledger/damage.rs"]

@@ -111,7 +111,7 @@ impl Condition {
         self.asks_past
     }
 
-    /// Evaluates it for one decision.
+    /// Evaluates it as one of the conditions of a decision, which share what was computed and asked once.
     pub fn evaluate(&self, view: &View<'_>) -> Truth {
         match Run::new(view).truth(&self.node) {
             Ok(true) => Truth::True,
@@ -121,7 +121,7 @@ impl Condition {
         }
     }
 
-    /// The same, for a single condition.
+    /// Evaluates it alone.
     pub fn evaluate_alone(&self, input: &Input, memory: &dyn Memory) -> Truth {
         self.evaluate(&View::new(input, memory))
     }

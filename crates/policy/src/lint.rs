@@ -84,6 +84,13 @@ fn lint_tools(document: &Document, warnings: &mut Warnings) {
         if tool.name == "*" && tool.allow {
             warnings.add(document, tool.at, "`tools.\"*\".allow: true` allows every tool that is not listed");
         }
+        if tool.name != "*" && tool.name.contains(['*', '?', '[']) {
+            let message = format!(
+                "`{}` is the name of one tool, not a pattern: only `*` alone stands for others; write a rule on `action.tool`",
+                tool.name
+            );
+            warnings.add(document, tool.at, message);
+        }
         if !tool.allow_written {
             let message = format!(
                 "tool `{}` is listed without `allow`, so it is denied; write `allow: false` or `allow: true`",
@@ -241,6 +248,15 @@ rules:
                 "p0:10:5: rule `open` has no `when`: it allows everything",
                 "p0:11:5: `taint` of rule `marks` is never set: what it matches is not let through",
             ]
+        );
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_pattern_is_named() {
+        let found = warnings(&["default: deny\ntools: {'delete_*': {allow: true}}\n"]);
+        assert!(
+            found.len() == 1 && found[0].starts_with("p0:2:9: `delete_*` is the name of one tool"),
+            "{found:?}"
         );
     }
 

@@ -125,11 +125,6 @@ impl Policy {
     pub(crate) fn candidate_rules(&self, input: &Input) -> impl Iterator<Item = &CompiledRule> {
         self.index.candidates(&input.facts).into_iter().filter_map(|number| self.rules.get(number))
     }
-
-    /// Every rule, for explanations and for measuring what the index saves.
-    pub(crate) fn all_rules(&self) -> &[CompiledRule] {
-        &self.rules
-    }
 }
 
 impl std::fmt::Debug for Policy {

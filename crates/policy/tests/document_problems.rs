@@ -1,5 +1,7 @@
 //! Everything that is wrong with a document is reported, each at its place.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
 use proctor_policy::document::read_document;
 
 fn problems(source: &str) -> Vec<String> {
@@ -70,7 +72,7 @@ rules:
   - {id: blank, when: " ", then: allow, taint: [a, ""]}
   - just text
 "#;
-    let expected = r#"
+    let expected = r"
 1:10 `version`: expected a string, found a number; put it in quotes
 2:8 unknown scope `squad:red`; write `global`, `org:ID`, `team:ID`, `agent:ID` or `tool:NAME`
 3:1 unknown key `defalt`; did you mean `default`?
@@ -116,7 +118,7 @@ rules:
 56:23 `rules[9].when` is blank; write something or remove it
 56:52 `rules[9].taint[1]` is blank; write something or remove it
 57:5 `rules[10]`: expected a mapping, found a string
-"#;
+";
     assert_eq!(problems(source).join("\n"), expected.trim());
 }
 

@@ -104,7 +104,7 @@ fn tool() -> impl Strategy<Value = ToolSection> {
             allow: allow.unwrap_or(false),
             allow_written: allow.is_some(),
             limit_per_hour,
-            requires_approval_if: expression.map(|text| Expression::parse(text).expect(text)),
+            requires_approval_if: expression.and_then(|text| Expression::parse(text).ok()),
             at: Position::default(),
         })
 }
@@ -367,24 +367,24 @@ fn yaml(value: &Json, indent: usize, out: &mut String) {
     match value {
         Json::Array(items) if !items.is_empty() => {
             for item in items {
-                out.push_str(&format!("\n{pad}-"));
+                out.extend([format!("\n{pad}-")]);
                 yaml(item, indent + 2, out);
             }
         }
         Json::Object(members) if !members.is_empty() => {
             for (name, member) in members {
-                out.push_str(&format!("\n{pad}{}:", scalar(name)));
+                out.extend([format!("\n{pad}{}:", scalar(name))]);
                 yaml(member, indent + 2, out);
             }
         }
         Json::String(text) if text.ends_with('\n') && !text.starts_with([' ', '\n']) => {
             out.push_str(" |");
             for line in text.lines() {
-                out.push_str(&format!("\n{pad}  {line}"));
+                out.extend([format!("\n{pad}  {line}")]);
             }
         }
-        Json::String(text) => out.push_str(&format!(" {}", scalar(text))),
-        other => out.push_str(&format!(" {other}")),
+        Json::String(text) => out.extend([format!(" {}", scalar(text))]),
+        other => out.extend([format!(" {other}")]),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Valid documents: every key, both forms, YAML and JSON.
 
+#![allow(clippy::panic, reason = "a test fails by panicking")]
+
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_policy::document::{

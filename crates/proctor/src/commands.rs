@@ -5,7 +5,7 @@ mod approve;
 mod audit;
 mod gate;
 mod init;
-mod names;
+pub mod names;
 mod policy;
 mod policy_test;
 mod records;

@@ -42,8 +42,6 @@ pub enum Durability {
 pub struct Config {
     /// The state directory.
     pub state: PathBuf,
-    /// Whether file, flag or variable named the state directory.
-    pub state_is_named: bool,
     /// The policy: a file or a folder.
     pub policy: Option<PathBuf>,
     /// When an answer may go out.
@@ -98,7 +96,6 @@ impl Config {
         let text = |flag: &Option<String>, key: &Option<String>| flag.clone().or_else(|| key.clone()).unwrap_or_default();
         let state = place(&overrides.state, &file.state);
         Ok(Config {
-            state_is_named: state.is_some(),
             state: state.unwrap_or_else(|| base.join(".proctor")),
             policy: place(&overrides.policy, &file.policy),
             durability: overrides.durability.or(file.durability).unwrap_or_default(),

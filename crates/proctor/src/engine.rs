@@ -167,11 +167,6 @@ impl Engine {
         &self.ledger
     }
 
-    /// The clock.
-    pub fn clock(&self) -> &dyn Clock {
-        &*self.clock
-    }
-
     /// Decides an action and puts its record into the writer's queue. Never fails: what cannot be decided is denied.
     pub fn submit(&self, proposal: Proposal) -> Undelivered {
         let deadline = Instant::now() + self.answer;
@@ -201,11 +196,6 @@ impl Engine {
         self.not_recorded("the ledger's state did not settle")
     }
 
-    /// Decides and waits.
-    pub fn decide(&self, proposal: Proposal) -> Answer {
-        self.deliver(self.submit(proposal))
-    }
-
     fn take(&self, proposal: &Proposal, deadline: Instant) -> Taken {
         // A panic while deciding is a defect; it must not become a permission or end the process.
         let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.try_take(proposal, deadline)));
@@ -223,13 +213,13 @@ impl Engine {
         // The digest is of the action as sent, under the tool's canonical name.
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
         let mut inner = self.lock()?;
-        let now = self.clock.now();
         let key = SessionKey {
             principal: proposal.caller.principal.clone(),
             agent: proposal.agent.clone(),
             session: proposal.session.clone(),
         };
         let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door)?;
+        let now = self.clock.now();
         let request = Request {
             action: &proposal.action,
             prepared,

@@ -1,5 +1,7 @@
 //! The front door of Proctor: the command line, and the only place where the parts are put together.
 
+#![expect(unreachable_pub, reason = "a program has no outside: `pub` says what a module shows to its neighbours")]
+
 mod access;
 mod approver;
 mod cli;
@@ -32,6 +34,10 @@ fn main() -> ExitCode {
     // A file-size limit is an error of a write, not a reason to die.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(name) = commands::names::called_as(&arguments) {
+        output::error(&format!("this build cannot be `{name}`: start it as `proctor`"));
+        return ExitCode::from(FAILED);
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {

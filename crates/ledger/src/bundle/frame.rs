@@ -240,8 +240,8 @@ mod tests {
 
     #[test]
     fn memory_grows_with_what_comes_in_and_not_with_what_is_promised() {
-        let promised =
-            [&[b'B'], ((SALT_BYTES + MAX_BODY_BYTES) as u32).to_be_bytes().as_slice(), &[1; 100]].concat();
+        let length = u32::try_from(SALT_BYTES + MAX_BODY_BYTES).unwrap();
+        let promised = [b"B", length.to_be_bytes().as_slice(), &[1; 100]].concat();
         let mut input = promised.as_slice();
         let mut frames = FrameReader::new(&mut input);
         let error = frames.frame(0, 0).unwrap_err();

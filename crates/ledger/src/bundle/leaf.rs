@@ -135,6 +135,10 @@ struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     /// The member that begins so, if it is the next one. `None`: not recognised. `Some(None)`: absent.
+    #[expect(
+        clippy::option_option,
+        reason = "absent and not recognised are two answers; `?` takes the second"
+    )]
     fn optional<T>(&mut self, begin: &[u8], value: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         let after = if self.first { Some(self.rest) } else { self.rest.strip_prefix(b",") };
         let Some(rest) = after.and_then(|rest| rest.strip_prefix(begin)) else { return Some(None) };

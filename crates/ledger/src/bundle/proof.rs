@@ -188,7 +188,13 @@ fn split<'a>(
 }
 
 fn hash_lines(proof: &[Hash]) -> String {
-    proof.iter().map(|hash| format!("hash {}\n", STANDARD.encode(hash))).collect()
+    let mut lines = String::with_capacity(proof.len() * 50);
+    for hash in proof {
+        lines.push_str("hash ");
+        STANDARD.encode_string(hash, &mut lines);
+        lines.push('\n');
+    }
+    lines
 }
 
 fn read_hashes<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Vec<Hash>, ProofFileError> {

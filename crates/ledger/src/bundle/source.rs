@@ -103,8 +103,7 @@ pub(super) fn ordered(note: &str) -> Result<(Note, Checkpoint), ExportError> {
     let note = Note::parse(note.as_bytes())?;
     let checkpoint: Checkpoint = note.text().parse()?;
     let mut lines: Vec<_> = note.signatures().iter().collect();
-    let order = |line: &NoteSignature| line_order(&checkpoint.origin, line);
-    lines.sort_by(|left, right| order(left).cmp(&order(right)));
+    lines.sort_by_key(|line| line_order(&checkpoint.origin, line));
     let mut ordered = Note::new(note.text().to_owned())?;
     for line in lines {
         ordered.add(line.clone())?;

@@ -205,7 +205,9 @@ impl TestLedger {
         }
         let mut bytes = vec![0; body];
         self.randomness.fill(&mut bytes);
-        bytes.iter_mut().for_each(|byte| *byte = b' ' + *byte % 64);
+        for byte in &mut bytes {
+            *byte = b' ' + *byte % 64;
+        }
         self.append(envelope, Some(bytes))
     }
 

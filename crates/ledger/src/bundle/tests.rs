@@ -69,6 +69,22 @@ fn the_scanner_accepts_no_leaf_that_is_not_canonical() {
 }
 
 #[test]
+fn other_spellings_of_numbers_are_not_scanned() {
+    let leaf = TestLedger::new(5, 1).unwrap().at(1).unwrap().leaves(0, 1).unwrap().remove(0);
+    let text = String::from_utf8(leaf).unwrap();
+    let (before, after) = text.split_once("\"time\":").unwrap();
+    let rest = after.trim_start_matches(|character: char| character.is_ascii_digit());
+    for time in
+        ["7", "-7", "0", "-0", "07", "+7", "", "9007199254740992", "9007199254740993", "-9007199254740993"]
+    {
+        let spelled = format!("{before}\"time\":{time}{rest}").into_bytes();
+        fuzz_leaf(&spelled).unwrap();
+        let canonical = ["7", "-7", "0", "9007199254740992"].contains(&time);
+        assert_eq!(Facts::new().read(&spelled).is_ok(), canonical, "{time}");
+    }
+}
+
+#[test]
 fn frame_types_are_told_apart() {
     for kind in FrameKind::ALL {
         assert_eq!(FrameKind::from_byte(kind.byte()), Some(kind));

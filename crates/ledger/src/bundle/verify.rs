@@ -55,6 +55,7 @@ impl Visited<'_> {
 
 /// Who vouches for a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one for a whole bundle")]
 pub enum Signer {
     /// Keys of the trust file.
     Trusted {

@@ -98,7 +98,8 @@ fn missing_pages(path: &Path, pages: u32, page_size: u32, log: &wal::WalContent)
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let whole = u32::try_from(bytes / u64::from(page_size.max(512))).unwrap_or(u32::MAX);
     let missing = (whole.saturating_add(1)..=pages).find(|page| !log.pages.contains(page))?;
-    let what =
-        format!("the file has {bytes} bytes, but {pages} pages of {page_size} bytes; page {missing} is missing");
+    let what = format!(
+        "the file has {bytes} bytes, but {pages} pages of {page_size} bytes; page {missing} is missing"
+    );
     Some(Finding::new(FindingKind::Truncated, DATABASE_FILE, what))
 }

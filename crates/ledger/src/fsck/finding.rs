@@ -71,7 +71,9 @@ impl FindingKind {
             FindingKind::Unreadable | FindingKind::Truncated | FindingKind::Wal | FindingKind::Database => {
                 "keep this copy, check the disk, and restore the state directory from a backup"
             }
-            FindingKind::Format => "use the version of proctor that wrote the ledger, or restore from a backup",
+            FindingKind::Format => {
+                "use the version of proctor that wrote the ledger, or restore from a backup"
+            }
             FindingKind::Sequence | FindingKind::Leaf | FindingKind::Tile | FindingKind::Checkpoint => {
                 "somebody or something changed what was recorded: keep this copy, compare it with a backup and \
                  with checkpoints that witnesses hold, and restore"
@@ -83,7 +85,9 @@ impl FindingKind {
             FindingKind::Index | FindingKind::Once | FindingKind::State => {
                 "the records themselves stand; restore from a backup, or rebuild what is derived from them"
             }
-            FindingKind::Link | FindingKind::Record => "the program that wrote this record is wrong: report it",
+            FindingKind::Link | FindingKind::Record => {
+                "the program that wrote this record is wrong: report it"
+            }
         }
     }
 }

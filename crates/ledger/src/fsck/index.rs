@@ -37,7 +37,11 @@ impl BlockCheck {
         let block = self.row.block;
         let where_ = format!("block {block} (records {} and following)", block * BLOCK);
         if read_block(connection, Some(block))? != Some(self.row) {
-            report.add(FindingKind::Index, where_.as_str(), "its row of count and times does not fit its records");
+            report.add(
+                FindingKind::Index,
+                where_.as_str(),
+                "its row of count and times does not fit its records",
+            );
         }
         let mut statement =
             connection.prepare_cached("SELECT bits FROM postings WHERE term = ?1 AND block = ?2")?;
@@ -45,9 +49,7 @@ impl BlockCheck {
         for ((dimension, text), bits) in self.terms {
             count += 1;
             let stored: Option<Vec<u8>> = match find_term(connection, dimension, &text)? {
-                Some(number) => {
-                    statement.query_row((number, to_sql(block)), |row| row.get(0)).optional()?
-                }
+                Some(number) => statement.query_row((number, to_sql(block)), |row| row.get(0)).optional()?,
                 None => None,
             };
             if stored.as_deref() != Some(bits.as_slice()) {

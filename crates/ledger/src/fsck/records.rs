@@ -66,7 +66,7 @@ pub(super) fn check_records(
         }
         walk.checkpoints_here()?;
         if let Some(progress) = &mut options.progress
-            && (walk.counts.records % PROGRESS_STEP == 0 || walk.counts.records == size)
+            && (walk.counts.records.is_multiple_of(PROGRESS_STEP) || walk.counts.records == size)
         {
             progress(walk.counts.records, size);
         }
@@ -123,12 +123,17 @@ impl Walk<'_> {
             let mut statement = self.connection.prepare_cached("SELECT seq FROM once WHERE key = ?1")?;
             let found: Option<i64> = statement.query_row([key], |row| row.get(0)).optional()?;
             if found != Some(to_sql(seq)) {
-                let what = format!("its unique key `{key}` is not in the table of such keys under this record");
+                let what =
+                    format!("its unique key `{key}` is not in the table of such keys under this record");
                 self.report.add(FindingKind::Once, where_.as_str(), what);
             }
         }
         if let Some(link) = envelope.links.iter().find(|link| **link >= seq) {
-            self.report.add(FindingKind::Link, where_.as_str(), format!("it links to record {link}, which is not before it"));
+            self.report.add(
+                FindingKind::Link,
+                where_.as_str(),
+                format!("it links to record {link}, which is not before it"),
+            );
         }
         self.own_kinds(seq, &envelope)?;
         Ok(Some(envelope))
@@ -139,7 +144,11 @@ impl Walk<'_> {
         let where_ = format!("record {seq}");
         match envelope.kind {
             RecordKind::Gap if !envelope.code.parse::<u64>().is_ok_and(|count| count > 0) => {
-                self.report.add(FindingKind::Record, where_, "a gap record must say how many answers it stands for");
+                self.report.add(
+                    FindingKind::Record,
+                    where_,
+                    "a gap record must say how many answers it stands for",
+                );
             }
             RecordKind::Retracted | RecordKind::Erasure => {
                 let [link] = *envelope.links else {
@@ -153,7 +162,9 @@ impl Walk<'_> {
                 let target = self.envelope(link)?;
                 let fits = target.as_ref().is_some_and(|target| match envelope.kind {
                     RecordKind::Erasure => target.body.is_some(),
-                    _ => !matches!(target.kind, RecordKind::Retracted | RecordKind::Erasure | RecordKind::Gap),
+                    _ => {
+                        !matches!(target.kind, RecordKind::Retracted | RecordKind::Erasure | RecordKind::Gap)
+                    }
                 });
                 if !fits {
                     let what = format!("a record of kind `{}` cannot be about record {link}", envelope.kind);
@@ -192,7 +203,11 @@ impl Walk<'_> {
             (Some(digest), Some((salt, bytes))) => {
                 let fits = <[u8; 32]>::try_from(salt).is_ok_and(|salt| body_digest(&salt, &bytes) == digest);
                 if !fits {
-                    self.report.add(FindingKind::BodyDigest, where_, "it does not have the digest that is on record");
+                    self.report.add(
+                        FindingKind::BodyDigest,
+                        where_,
+                        "it does not have the digest that is on record",
+                    );
                 }
             }
         }
@@ -237,13 +252,19 @@ impl Walk<'_> {
     fn checkpoints_here(&mut self) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached("SELECT note FROM checkpoints WHERE size = ?1")?;
         let size = self.counts.records;
-        let Some(note) = statement.query_row([to_sql(size)], |row| row.get(0)).optional()? else { return Ok(()) };
+        let Some(note) = statement.query_row([to_sql(size)], |row| row.get(0)).optional()? else {
+            return Ok(());
+        };
         let where_ = format!("checkpoint of {size} records");
         let Some(key) = self.key else { return Ok(()) };
         match read_checkpoint(&CheckpointRow { size, note }, key) {
             Err(reason) => self.report.add(FindingKind::Checkpoint, where_, reason),
             Ok(root) if self.whole && root != self.tree.root() => {
-                self.report.add(FindingKind::Checkpoint, where_, "the records have another root than was signed");
+                self.report.add(
+                    FindingKind::Checkpoint,
+                    where_,
+                    "the records have another root than was signed",
+                );
             }
             Ok(_) => {}
         }
@@ -255,18 +276,26 @@ impl Walk<'_> {
         let mut growing = Vec::new();
         self.tree.grown(&mut growing);
         self.compare_tiles(&growing)?;
-        let outside: Option<i64> = self.connection.query_row(
-            "SELECT size FROM checkpoints WHERE size < 0 OR size > ?1 LIMIT 1",
-            [to_sql(self.size)],
-            |row| row.get(0),
-        ).optional()?;
+        let outside: Option<i64> = self
+            .connection
+            .query_row(
+                "SELECT size FROM checkpoints WHERE size < 0 OR size > ?1 LIMIT 1",
+                [to_sql(self.size)],
+                |row| row.get(0),
+            )
+            .optional()?;
         if let Some(outside) = outside {
             let what = format!("only {} records are there", self.size);
             self.report.add(FindingKind::Checkpoint, format!("checkpoint of {outside} records"), what);
         }
-        let any: Option<i64> = self.connection.query_row("SELECT max(size) FROM checkpoints", (), |row| row.get(0))?;
+        let any: Option<i64> =
+            self.connection.query_row("SELECT max(size) FROM checkpoints", (), |row| row.get(0))?;
         if any.is_none() && self.size > 0 {
-            self.report.add(FindingKind::Checkpoint, "checkpoints", format!("there are {} records, but no checkpoint", self.size));
+            self.report.add(
+                FindingKind::Checkpoint,
+                "checkpoints",
+                format!("there are {} records, but no checkpoint", self.size),
+            );
         }
         for seq in self.missing.difference(&self.erased) {
             let what = "it is missing, but no record says that it was erased";

@@ -28,9 +28,14 @@ pub(super) fn check_integrity(connection: &Connection, report: &mut Report) -> R
 
 /// Checks that the tables are those of this format, letter by letter.
 pub(super) fn check_schema(connection: &Connection, report: &mut Report) -> Result<(), StoreError> {
-    let number = |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), (), |row| row.get::<_, i64>(0));
+    let number =
+        |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), (), |row| row.get::<_, i64>(0));
     if number("application_id")? != i64::from(APPLICATION_ID) || number("user_version")? != 1 {
-        report.add(FindingKind::Format, DATABASE_FILE, "the file's header is not that of a ledger of format 1");
+        report.add(
+            FindingKind::Format,
+            DATABASE_FILE,
+            "the file's header is not that of a ledger of format 1",
+        );
     }
     let mut statement =
         connection.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
@@ -41,7 +46,11 @@ pub(super) fn check_schema(connection: &Connection, report: &mut Report) -> Resu
         match expected.next() {
             Some((known, definition)) if *known == name && *definition == sql => {}
             _ => {
-                report.add(FindingKind::Format, format!("table `{name}`"), "it is not defined as format 1 says");
+                report.add(
+                    FindingKind::Format,
+                    format!("table `{name}`"),
+                    "it is not defined as format 1 says",
+                );
                 return Ok(());
             }
         }
@@ -80,7 +89,11 @@ pub(super) fn check_meta(
         }
     };
     if own.as_ref().is_some_and(|key| key.name() != origin) {
-        report.add(FindingKind::Format, "meta", format!("the origin `{origin}` is not the name of the ledger's key"));
+        report.add(
+            FindingKind::Format,
+            "meta",
+            format!("the origin `{origin}` is not the name of the ledger's key"),
+        );
     }
     match (trusted, own) {
         (Some(trusted), Some(own)) if trusted != own => {
@@ -109,10 +122,15 @@ pub(super) fn check_counts(
     for (table, expected, kind) in tables {
         let found = count(&format!("SELECT count(*) FROM {table}"))?;
         if found != expected {
-            report.add(kind, format!("table `{table}`"), format!("it has {found} rows, but the records account for {expected}"));
+            report.add(
+                kind,
+                format!("table `{table}`"),
+                format!("it has {found} rows, but the records account for {expected}"),
+            );
         }
     }
-    let unused = count("SELECT count(*) FROM terms WHERE NOT EXISTS (SELECT 1 FROM postings WHERE term = terms.id)")?;
+    let unused =
+        count("SELECT count(*) FROM terms WHERE NOT EXISTS (SELECT 1 FROM postings WHERE term = terms.id)")?;
     if unused > 0 {
         report.add(FindingKind::Index, "table `terms`", format!("{unused} terms belong to no record"));
     }
@@ -137,7 +155,11 @@ pub(super) fn check_state(
         let (value, seq): (Vec<u8>, i64) = (row.get(2)?, row.get(3)?);
         let where_ = format!("state row `{key}` of fold `{fold}`");
         if !u64::try_from(seq).is_ok_and(|seq| seq < counts.records) {
-            report.add(FindingKind::State, where_.as_str(), format!("it names record {seq}, which does not exist"));
+            report.add(
+                FindingKind::State,
+                where_.as_str(),
+                format!("it names record {seq}, which does not exist"),
+            );
         }
         let Some(expected) = &mut expected else { continue };
         match expected.remove(&(fold, key)) {

@@ -31,7 +31,12 @@ pub struct Records {
 }
 
 impl Records {
-    pub(super) fn new(store: Arc<dyn StoreReader>, filter: Filter, order: Order, bound: PageBound) -> Records {
+    pub(super) fn new(
+        store: Arc<dyn StoreReader>,
+        filter: Filter,
+        order: Order,
+        bound: PageBound,
+    ) -> Records {
         let next = Some(if order == Order::Ascending { 0 } else { u64::MAX });
         Records { store, filter, order, bound, page: Vec::new().into_iter(), next, end: None }
     }

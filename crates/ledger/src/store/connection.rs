@@ -98,7 +98,10 @@ fn probe(connection: &Connection) -> Result<(), rusqlite::Error> {
 }
 
 fn cannot_share(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied))
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
+    )
 }
 
 fn has_content(path: &Path) -> bool {

@@ -21,6 +21,9 @@ pub(crate) enum Dimension {
     Approval = 5,
 }
 
+/// One more than the highest dimension.
+const DIMENSIONS: usize = 6;
+
 /// Which of a block's records are meant.
 pub(crate) type Bits = [u8; 32];
 
@@ -94,7 +97,10 @@ impl BlockRow {
 }
 
 /// A stored row of `blocks`; the last one if none is named.
-pub(crate) fn read_block(connection: &Connection, block: Option<u64>) -> Result<Option<BlockRow>, StoreError> {
+pub(crate) fn read_block(
+    connection: &Connection,
+    block: Option<u64>,
+) -> Result<Option<BlockRow>, StoreError> {
     const COLUMNS: &str = "SELECT block, count, min_time, max_time, min_id, max_id FROM blocks";
     let read = |row: &rusqlite::Row<'_>| {
         Ok((row.get(0)?, row.get(1)?, (row.get(2)?, row.get(3)?), (row.get(4)?, row.get(5)?)))
@@ -121,6 +127,8 @@ pub(super) struct IndexWriter {
     bits: HashMap<i64, Bits>,
     touched: Vec<i64>,
     numbers: HashMap<Dimension, HashMap<String, i64>>,
+    /// The last term of each dimension: neighbours often have the same.
+    last: [(String, i64); DIMENSIONS],
     next_number: i64,
 }
 
@@ -133,10 +141,12 @@ impl IndexWriter {
             bits: HashMap::new(),
             touched: Vec::new(),
             numbers: HashMap::new(),
+            last: Default::default(),
             next_number: last.unwrap_or(0).saturating_add(1),
         };
         let first = index.open.block.saturating_mul(BLOCK);
-        let mut statement = connection.prepare("SELECT seq, leaf FROM records WHERE seq >= ?1 ORDER BY seq")?;
+        let mut statement =
+            connection.prepare("SELECT seq, leaf FROM records WHERE seq >= ?1 ORDER BY seq")?;
         let mut rows = statement.query([to_sql(first)])?;
         while let Some(row) = rows.next()? {
             let (seq, leaf): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
@@ -212,7 +222,31 @@ impl IndexWriter {
         Ok(())
     }
 
-    fn number(&mut self, connection: &Connection, dimension: Dimension, text: &str) -> Result<i64, StoreError> {
+    fn number(
+        &mut self,
+        connection: &Connection,
+        dimension: Dimension,
+        text: &str,
+    ) -> Result<i64, StoreError> {
+        if let Some((last, number)) = self.last.get(dimension as usize)
+            && last == text
+        {
+            return Ok(*number);
+        }
+        let number = self.look_up(connection, dimension, text)?;
+        if let Some((last, last_number)) = self.last.get_mut(dimension as usize) {
+            text.clone_into(last);
+            *last_number = number;
+        }
+        Ok(number)
+    }
+
+    fn look_up(
+        &mut self,
+        connection: &Connection,
+        dimension: Dimension,
+        text: &str,
+    ) -> Result<i64, StoreError> {
         let known = self.numbers.entry(dimension).or_default();
         if let Some(number) = known.get(text) {
             return Ok(*number);

@@ -36,7 +36,8 @@ pub(super) fn page(
     if low >= end {
         return Ok(Page::default());
     }
-    let mut search = Search { connection, filter, order, bound, low, end, terms, page: Page::default(), bytes: 0 };
+    let mut search =
+        Search { connection, filter, order, bound, low, end, terms, page: Page::default(), bytes: 0 };
     search.run()?;
     Ok(search.page)
 }
@@ -185,7 +186,8 @@ impl Search<'_> {
                 self.page.next = Some(seq);
                 return Ok(false);
             }
-            let Some(found) = leaf.query_row([to_sql(seq)], |row| row.get::<_, Vec<u8>>(0)).optional()? else {
+            let Some(found) = leaf.query_row([to_sql(seq)], |row| row.get::<_, Vec<u8>>(0)).optional()?
+            else {
                 return Err(StoreError::Damaged(format!("record {seq} is missing")));
             };
             if self.fits_time(seq, &found)? {

@@ -39,9 +39,7 @@ impl SqliteReader {
         let reader = SqliteReader::at(path);
         match reader.meta("format")? {
             Some(format) if format == FORMAT => Ok(reader),
-            other => {
-                Err(ReadError::Format { found: other.unwrap_or_default(), expected: FORMAT.to_owned() })
-            }
+            other => Err(ReadError::Format { found: other.unwrap_or_default(), expected: FORMAT.to_owned() }),
         }
     }
 
@@ -127,7 +125,12 @@ impl StoreReader for SqliteReader {
         })
     }
 
-    fn state_page(&self, fold: &str, after: Option<&str>, limit: usize) -> Result<Vec<StoredState>, StoreError> {
+    fn state_page(
+        &self,
+        fold: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredState>, StoreError> {
         self.read(|connection| {
             // Every text is greater than or equal to the empty one, and one key may be empty.
             let comparison = if after.is_some() { ">" } else { ">=" };
@@ -160,7 +163,12 @@ impl StoreReader for SqliteReader {
         self.read(|connection| leaves(connection, range))
     }
 
-    fn checkpoints(&self, sizes: Range<u64>, order: Order, limit: usize) -> Result<Vec<CheckpointRow>, StoreError> {
+    fn checkpoints(
+        &self,
+        sizes: Range<u64>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<CheckpointRow>, StoreError> {
         self.read(|connection| {
             let direction = match order {
                 Order::Ascending => "ASC",
@@ -204,8 +212,8 @@ impl StoreReader for SqliteReader {
 
 /// The leaves from the start of the range up to the first that is missing.
 fn leaves(connection: &Connection, range: Range<u64>) -> Result<Vec<Vec<u8>>, StoreError> {
-    let mut statement =
-        connection.prepare_cached("SELECT seq, leaf FROM records WHERE seq >= ?1 AND seq < ?2 ORDER BY seq")?;
+    let mut statement = connection
+        .prepare_cached("SELECT seq, leaf FROM records WHERE seq >= ?1 AND seq < ?2 ORDER BY seq")?;
     let mut rows = statement.query((to_sql(range.start), to_sql(range.end)))?;
     let mut found = Vec::new();
     let mut expected = range.start;

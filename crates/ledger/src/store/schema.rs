@@ -37,17 +37,35 @@ pub(crate) const APPLICATION_ID: i32 = 0x5072_634C;
 
 /// Every table as SQLite keeps its definition.
 pub(crate) const TABLES: [(&str, &str); 11] = [
-    ("blocks", "CREATE TABLE blocks(block INTEGER PRIMARY KEY, count INTEGER NOT NULL, min_time INTEGER NOT NULL, max_time INTEGER NOT NULL, min_id INTEGER NOT NULL, max_id INTEGER NOT NULL) STRICT"),
-    ("bodies", "CREATE TABLE bodies(seq INTEGER PRIMARY KEY, salt BLOB NOT NULL, bytes BLOB NOT NULL) STRICT"),
+    (
+        "blocks",
+        "CREATE TABLE blocks(block INTEGER PRIMARY KEY, count INTEGER NOT NULL, min_time INTEGER NOT NULL, max_time INTEGER NOT NULL, min_id INTEGER NOT NULL, max_id INTEGER NOT NULL) STRICT",
+    ),
+    (
+        "bodies",
+        "CREATE TABLE bodies(seq INTEGER PRIMARY KEY, salt BLOB NOT NULL, bytes BLOB NOT NULL) STRICT",
+    ),
     ("checkpoints", "CREATE TABLE checkpoints(size INTEGER PRIMARY KEY, note TEXT NOT NULL) STRICT"),
     ("meta", "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID"),
     ("once", "CREATE TABLE once(key TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID"),
-    ("postings", "CREATE TABLE postings(term INTEGER NOT NULL, block INTEGER NOT NULL, bits BLOB NOT NULL, PRIMARY KEY(term, block)) STRICT, WITHOUT ROWID"),
+    (
+        "postings",
+        "CREATE TABLE postings(term INTEGER NOT NULL, block INTEGER NOT NULL, bits BLOB NOT NULL, PRIMARY KEY(term, block)) STRICT, WITHOUT ROWID",
+    ),
     ("records", "CREATE TABLE records(seq INTEGER PRIMARY KEY, leaf BLOB NOT NULL) STRICT"),
-    ("state", "CREATE TABLE state(fold TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(fold, key)) STRICT, WITHOUT ROWID"),
-    ("terms", "CREATE TABLE terms(id INTEGER PRIMARY KEY, dimension INTEGER NOT NULL, text TEXT NOT NULL) STRICT"),
+    (
+        "state",
+        "CREATE TABLE state(fold TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(fold, key)) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "terms",
+        "CREATE TABLE terms(id INTEGER PRIMARY KEY, dimension INTEGER NOT NULL, text TEXT NOT NULL) STRICT",
+    ),
     ("terms_by_text", "CREATE UNIQUE INDEX terms_by_text ON terms(dimension, text)"),
-    ("tiles", "CREATE TABLE tiles(level INTEGER NOT NULL, idx INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY(level, idx)) STRICT"),
+    (
+        "tiles",
+        "CREATE TABLE tiles(level INTEGER NOT NULL, idx INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY(level, idx)) STRICT",
+    ),
 ];
 
 /// Makes the tables in an empty database.
@@ -73,5 +91,7 @@ pub(crate) fn to_sql(number: u64) -> i64 {
 
 /// A sequence, size or index as SQLite gave it.
 pub(crate) fn from_sql(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number).map_err(|_| StoreError::Damaged(format!("there is a negative number, {number}, where a count should be")))
+    u64::try_from(number).map_err(|_| {
+        StoreError::Damaged(format!("there is a negative number, {number}, where a count should be"))
+    })
 }

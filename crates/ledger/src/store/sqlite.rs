@@ -33,7 +33,11 @@ impl SqliteStore {
         let path = dir.join(DATABASE_FILE);
         let connection = open_connection(&path, Access::Write(durability))?;
         let reader = Arc::new(SqliteReader::at(path));
-        Ok(SqliteStore { writing: Mutex::new(Writing { connection, index: None, remains: false }), reader, durability })
+        Ok(SqliteStore {
+            writing: Mutex::new(Writing { connection, index: None, remains: false }),
+            reader,
+            durability,
+        })
     }
 
     fn commit_into(writing: &mut Writing, batch: &Batch) -> Result<(), StoreError> {

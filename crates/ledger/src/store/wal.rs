@@ -98,7 +98,8 @@ fn read_header(header: &[u8; HEADER]) -> Option<(bool, usize, (u32, u32), Sum)> 
 
 /// SQLite's running checksum over pairs of words.
 fn checksum(big_endian: bool, bytes: &[u8], (mut first, mut second): Sum) -> Sum {
-    let word = |bytes: [u8; 4]| if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
+    let word =
+        |bytes: [u8; 4]| if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
     let (pairs, _) = bytes.as_chunks::<8>();
     for [a, b, c, d, e, f, g, h] in pairs {
         first = first.wrapping_add(word([*a, *b, *c, *d])).wrapping_add(second);

@@ -34,7 +34,11 @@ pub(super) fn prepare(dir: &Path, options: &Options) -> Result<OwnerLock, OpenEr
     if key.algorithm() != Algorithm::Ed25519 {
         return Err(OpenError::UnusableKey {
             name: key.name().to_owned(),
-            reason: format!("it is of algorithm `{}`, but `{}` is needed", key.algorithm(), Algorithm::Ed25519),
+            reason: format!(
+                "it is of algorithm `{}`, but `{}` is needed",
+                key.algorithm(),
+                Algorithm::Ed25519
+            ),
         });
     }
     let failed = |source| OpenError::Io { path: dir.to_owned(), source };

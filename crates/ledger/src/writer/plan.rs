@@ -92,9 +92,12 @@ impl Plan {
     }
 
     fn add_rows(&mut self, seq: u64, rows: Vec<StateRow>) {
-        self.batch
-            .rows
-            .extend(rows.into_iter().map(|StateRow { fold, key, value }| StateChange { fold, key, value, seq }));
+        self.batch.rows.extend(rows.into_iter().map(|StateRow { fold, key, value }| StateChange {
+            fold,
+            key,
+            value,
+            seq,
+        }));
     }
 }
 

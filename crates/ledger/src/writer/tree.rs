@@ -25,7 +25,8 @@ impl Tree {
         let mut growing = Vec::new();
         let mut edge_parts: Vec<Vec<Hash>> = Vec::new();
         let mut level = 0;
-        while let Some(hashes) = size.checked_shr(u32::from(level) * TILE_HEIGHT).filter(|hashes| *hashes > 0) {
+        while let Some(hashes) = size.checked_shr(u32::from(level) * TILE_HEIGHT).filter(|hashes| *hashes > 0)
+        {
             let index = hashes / u64::from(TILE_WIDTH);
             let bytes = match TileId::in_tree(level, index, size) {
                 Some(tile) => tile_bytes(reader, tile)?,

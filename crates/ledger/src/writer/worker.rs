@@ -36,6 +36,8 @@ pub(super) struct Worker {
     last_checkpoint_time: Option<Timestamp>,
     /// Records that were committed although their callers were told that they were not.
     retractions: Vec<(u64, Envelope)>,
+    /// An empty list that has room, so that the memory for a batch is not asked for each time.
+    spare: Vec<NewRecord>,
     /// A commit failed: it has to be found out whether it happened.
     uncertain: bool,
     /// Erased bodies may have left traces.
@@ -61,6 +63,7 @@ impl Worker {
             last_checkpoint: start.checkpoint,
             last_checkpoint_time: None,
             retractions: Vec::new(),
+            spare: Vec::new(),
             uncertain: false,
             traces: true,
         }
@@ -90,15 +93,16 @@ impl Worker {
             return;
         }
         let mut plan = Plan::new(self.tree.clone());
+        plan.batch.records = std::mem::take(&mut self.spare);
         self.add_gap(&mut plan, taken.unrecorded);
         let now = Instant::now();
         let mut items = taken.items.into_iter();
         while let Some(item) = items.next() {
             match item {
                 Item::Draft(entry) => {
-                    if let Err((entry, error)) = self.admit(&mut plan, *entry, now) {
+                    if let Err((entry, error)) = self.admit(&mut plan, entry, now) {
                         // The store cannot be asked: nothing that waits can be written.
-                        let rest = std::iter::once(Item::Draft(Box::new(entry))).chain(items).collect();
+                        let rest = std::iter::once(Item::Draft(entry)).chain(items).collect();
                         self.fail(plan, &error);
                         self.refuse_all(rest, &error);
                         return;
@@ -119,7 +123,9 @@ impl Worker {
 
     fn last_round(&mut self) {
         let _ = self.settle();
-        if self.last_checkpoint.as_ref().is_none_or(|last| last.size < self.tree.size()) && self.tree.size() > 0 {
+        if self.last_checkpoint.as_ref().is_none_or(|last| last.size < self.tree.size())
+            && self.tree.size() > 0
+        {
             let mut plan = Plan::new(self.tree.clone());
             if self.add_checkpoint(&mut plan).is_ok() && self.store.commit(&plan.batch).is_err() {
                 self.uncertain = true;
@@ -143,8 +149,15 @@ impl Worker {
             // It says everything that the decision said, so that a fold can undo it without looking back.
             let own = self.own_envelope(RecordKind::Retracted);
             let links = vec![*seq];
-            let retraction =
-                Envelope { id: own.id, time: own.time, kind: own.kind, links, once: None, body: None, ..envelope.clone() };
+            let retraction = Envelope {
+                id: own.id,
+                time: own.time,
+                kind: own.kind,
+                links,
+                once: None,
+                body: None,
+                ..envelope.clone()
+            };
             let rows = self.retraction_rows(&plan, *seq, envelope);
             add_own(&mut plan, retraction, rows)?;
         }
@@ -159,7 +172,9 @@ impl Worker {
     fn find_out(&mut self) -> Result<(), StoreError> {
         let (known, stored) = (self.tree.size(), self.reader.size()?);
         if stored < known {
-            return Err(StoreError::Damaged(format!("{known} records were committed, but {stored} are there")));
+            return Err(StoreError::Damaged(format!(
+                "{known} records were committed, but {stored} are there"
+            )));
         }
         if stored > known {
             let tree = Tree::load(self.reader.as_ref(), stored)?;
@@ -214,7 +229,12 @@ impl Worker {
     }
 
     /// Gives the draft a place in the batch, or tells its caller why not. An error is the store's.
-    fn admit(&mut self, plan: &mut Plan, entry: Entry, now: Instant) -> Result<(), (Entry, StoreError)> {
+    fn admit(
+        &mut self,
+        plan: &mut Plan,
+        entry: Box<Entry>,
+        now: Instant,
+    ) -> Result<(), (Box<Entry>, StoreError)> {
         let reason = if entry.slot.is_given_up() || entry.deadline.is_some_and(|deadline| deadline <= now) {
             NotRecorded::Deadline
         } else if entry.stateful && entry.generation != self.generation {
@@ -227,7 +247,7 @@ impl Worker {
         } else {
             match self.first_with_key(plan, &entry) {
                 Ok(None) => {
-                    plan.add(entry);
+                    plan.add(*entry);
                     return Ok(());
                 }
                 Ok(Some(first)) => NotRecorded::Once { first },
@@ -280,9 +300,8 @@ impl Worker {
             }
             Some(last) if !wanted && !plan.batch.records.is_empty() => {
                 let few = size - last.size < CHECKPOINT_RECORDS;
-                let recent = self
-                    .last_checkpoint_time
-                    .is_some_and(|time| now.micros_since(time) < CHECKPOINT_MICROS);
+                let recent =
+                    self.last_checkpoint_time.is_some_and(|time| now.micros_since(time) < CHECKPOINT_MICROS);
                 if few && recent {
                     return Ok(());
                 }
@@ -304,7 +323,11 @@ impl Worker {
             let planned = plan.batch.checkpoints.iter().position(|row| row.size == size);
             let mut row = match planned {
                 Some(index) => plan.batch.checkpoints.remove(index),
-                None => match self.reader.checkpoints(size..size.saturating_add(1), crate::store::Order::Ascending, 1)?.pop() {
+                None => match self
+                    .reader
+                    .checkpoints(size..size.saturating_add(1), crate::store::Order::Ascending, 1)?
+                    .pop()
+                {
                     Some(row) => row,
                     None => continue,
                 },
@@ -322,7 +345,7 @@ impl Worker {
         Ok(())
     }
 
-    fn succeed(&mut self, plan: Plan) {
+    fn succeed(&mut self, mut plan: Plan) {
         let size = plan.tree.size();
         self.tree = plan.tree;
         self.queue.unrecorded_written(plan.unrecorded);
@@ -333,7 +356,9 @@ impl Worker {
             }
         }
         self.growth.set(size);
-        for (record, slot) in plan.batch.records.into_iter().zip(plan.waiting) {
+        let given_up = self.retractions.len();
+        // The last one first: who waits for many waits for the oldest, and is then woken once, not once for each.
+        for (record, slot) in plan.batch.records.drain(..).zip(plan.waiting).rev() {
             let NewRecord { seq, envelope, .. } = record;
             let receipt = Receipt::new(seq, envelope.id, size, envelope.time);
             if let Some(slot) = slot
@@ -342,13 +367,20 @@ impl Worker {
                 self.retract(seq, envelope);
             }
         }
+        self.spare = plan.batch.records;
+        if let Some(new) = self.retractions.get_mut(given_up..) {
+            new.reverse();
+        }
         let note = self.last_checkpoint.as_ref().map(|last| last.note.clone()).unwrap_or_default();
         for slot in plan.checkpoint_for {
             slot.answer(Ok(note.clone()));
         }
         for cosignature in plan.cosignatures {
             cosignature.slot.answer(cosignature.note.ok_or_else(|| {
-                NotRecorded::Failed(format!("the checkpoint of {} records takes no more signatures", cosignature.size))
+                NotRecorded::Failed(format!(
+                    "the checkpoint of {} records takes no more signatures",
+                    cosignature.size
+                ))
             }));
         }
     }
@@ -406,7 +438,9 @@ impl Drop for Ending {
     fn drop(&mut self) {
         self.0.close();
         let (_, items) = self.0.fail_all();
-        items.into_iter().for_each(|item| item.refuse(NotRecorded::Closed));
+        for item in items {
+            item.refuse(NotRecorded::Closed);
+        }
         self.1.end();
     }
 }

@@ -140,7 +140,9 @@ fn what_cannot_be_a_record_is_refused_at_once() {
     assert!(matches!(pending.wait(), Err(NotRecorded::Failed(_))));
     let mut draft = world.draft(RecordKind::Outcome);
     draft.envelope.links = vec![0];
-    assert!(matches!(ledger.append(draft).wait(), Err(NotRecorded::Failed(reason)) if reason.contains("links to record 0")));
+    assert!(
+        matches!(ledger.append(draft).wait(), Err(NotRecorded::Failed(reason)) if reason.contains("links to record 0"))
+    );
     let mut draft = world.draft(RecordKind::Outcome);
     draft.envelope.once = Some("x".repeat(5000));
     assert!(matches!(ledger.append(draft).wait(), Err(NotRecorded::Failed(_))));

@@ -126,7 +126,8 @@ fn crashed(world: &World, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     for n in 0..50 {
         ledger.append(world.coded("alice", &n.to_string())).wait().unwrap();
     }
-    let files = ["ledger.db", "ledger.db-wal"].map(|name| (PathBuf::from(name), std::fs::read(dir.join(name)).unwrap()));
+    let files = ["ledger.db", "ledger.db-wal"]
+        .map(|name| (PathBuf::from(name), std::fs::read(dir.join(name)).unwrap()));
     files.into()
 }
 
@@ -178,7 +179,9 @@ fn damage_inside_the_write_ahead_log_is_noticed() {
 /// What somebody with an SQLite shell can do, and what the check says about it.
 #[test]
 fn each_kind_of_change_is_named() {
-    use FindingKind::{BodyDigest, BodyMissing, BodyPresent, Checkpoint, Format, Index, Leaf, Once, Sequence, State, Tile};
+    use FindingKind::{
+        BodyDigest, BodyMissing, BodyPresent, Checkpoint, Format, Index, Leaf, Once, Sequence, State, Tile,
+    };
     let (dir, world) = (tempfile::tempdir().unwrap(), World::new(54));
     populated(&world, dir.path());
     let original = std::fs::read(database(dir.path())).unwrap();
@@ -186,10 +189,19 @@ fn each_kind_of_change_is_named() {
         ("DELETE FROM records WHERE seq = 5", Sequence),
         ("DELETE FROM records WHERE seq >= 699", Checkpoint),
         ("INSERT INTO records SELECT seq + 5, leaf FROM records ORDER BY seq DESC LIMIT 1", Sequence),
-        ("UPDATE records SET leaf = CAST(replace(CAST(leaf AS TEXT), 'claude', 'cloude') AS BLOB) WHERE seq = 3", Tile),
-        ("UPDATE records SET leaf = CAST(replace(CAST(leaf AS TEXT), 'claude', 'cloude') AS BLOB) WHERE seq = 3", Index),
+        (
+            "UPDATE records SET leaf = CAST(replace(CAST(leaf AS TEXT), 'claude', 'cloude') AS BLOB) WHERE seq = 3",
+            Tile,
+        ),
+        (
+            "UPDATE records SET leaf = CAST(replace(CAST(leaf AS TEXT), 'claude', 'cloude') AS BLOB) WHERE seq = 3",
+            Index,
+        ),
         ("UPDATE records SET leaf = CAST(CAST(leaf AS TEXT) || ' ' AS BLOB) WHERE seq = 690", Leaf),
-        ("UPDATE records SET leaf = CAST(replace(CAST(leaf AS TEXT), 'claude', 'cloude') AS BLOB) WHERE seq = 695", Checkpoint),
+        (
+            "UPDATE records SET leaf = CAST(replace(CAST(leaf AS TEXT), 'claude', 'cloude') AS BLOB) WHERE seq = 695",
+            Checkpoint,
+        ),
         ("UPDATE bodies SET bytes = x'00' WHERE seq = 9", BodyDigest),
         ("UPDATE bodies SET salt = x'00' WHERE seq = 9", BodyDigest),
         ("DELETE FROM bodies WHERE seq = 9", BodyMissing),
@@ -204,10 +216,16 @@ fn each_kind_of_change_is_named() {
         ("INSERT INTO tiles VALUES (3, 0, x'00')", Tile),
         ("UPDATE checkpoints SET note = replace(note, 'A', 'B')", Checkpoint),
         ("UPDATE checkpoints SET size = 5000 WHERE size = (SELECT max(size) FROM checkpoints)", Checkpoint),
-        ("UPDATE checkpoints SET size = size + 1 WHERE size = (SELECT min(size) FROM checkpoints)", Checkpoint),
+        (
+            "UPDATE checkpoints SET size = size + 1 WHERE size = (SELECT min(size) FROM checkpoints)",
+            Checkpoint,
+        ),
         ("DELETE FROM checkpoints", Checkpoint),
         ("UPDATE blocks SET max_time = max_time + 1 WHERE block = 1", Index),
-        ("DELETE FROM postings WHERE block = 1 AND term = (SELECT id FROM terms WHERE text = 'claude')", Index),
+        (
+            "DELETE FROM postings WHERE block = 1 AND term = (SELECT id FROM terms WHERE text = 'claude')",
+            Index,
+        ),
         ("INSERT INTO postings VALUES (1, 77, zeroblob(32))", Index),
         ("UPDATE terms SET text = 'claudia' WHERE text = 'claude'", Index),
         ("INSERT INTO terms VALUES (12345, 3, 'nobody')", Index),
@@ -250,7 +268,13 @@ fn wrong_links_and_records_of_the_ledger_itself_are_named() {
     ledger.close();
     let found: Vec<_> = check(dir.path()).into_iter().map(|finding| (finding.kind, finding.where_)).collect();
     let expected = ["record 1", "record 2", "record 3", "record 4"];
-    assert!(found.iter().map(|(kind, where_)| (*kind, where_.as_str())).eq(expected.map(|at| (FindingKind::Record, at))), "{found:?}");
+    assert!(
+        found
+            .iter()
+            .map(|(kind, where_)| (*kind, where_.as_str()))
+            .eq(expected.map(|at| (FindingKind::Record, at))),
+        "{found:?}"
+    );
 }
 
 #[test]

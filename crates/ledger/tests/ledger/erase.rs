@@ -23,7 +23,7 @@ fn an_erased_body_is_nowhere_and_everything_else_stays_proven() {
     let ledger = world.open(dir.path());
     for n in 0..20 {
         let mut draft = world.draft(RecordKind::Decision);
-        draft.body = Some(if n == 7 { SECRET.repeat(if n == 7 { 1 } else { 0 }) } else { vec![n; 3000] });
+        draft.body = Some(if n == 7 { SECRET.to_vec() } else { vec![n; 3000] });
         ledger.append(draft).wait().unwrap();
     }
     let mut large = world.draft(RecordKind::Decision);
@@ -44,7 +44,9 @@ fn an_erased_body_is_nowhere_and_everything_else_stays_proven() {
     assert!(!is_anywhere(dir.path(), &SECRET[..20]) && !is_anywhere(dir.path(), &salt));
     let mut again = world.envelope(RecordKind::Erasure);
     again.links = vec![7];
-    assert!(matches!(ledger.erase(7, again).wait(), Err(NotRecorded::Failed(reason)) if reason.contains("erased already")));
+    assert!(
+        matches!(ledger.erase(7, again).wait(), Err(NotRecorded::Failed(reason)) if reason.contains("erased already"))
+    );
     let wrong = world.envelope(RecordKind::Erasure);
     assert!(matches!(ledger.erase(8, wrong).wait(), Err(NotRecorded::Failed(_))));
     ledger.close();

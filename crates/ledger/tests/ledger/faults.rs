@@ -27,7 +27,9 @@ fn a_failed_batch_fails_everything_behind_it_and_the_next_one_works() {
     stuck.let_go();
     assert_eq!(first.wait().unwrap().seq(), 1);
     for pending in behind {
-        assert!(matches!(pending.wait(), Err(NotRecorded::Failed(reason)) if reason.contains("disk is full")));
+        assert!(
+            matches!(pending.wait(), Err(NotRecorded::Failed(reason)) if reason.contains("disk is full"))
+        );
     }
     assert_eq!(ledger.generation(), 1);
     assert_eq!(ledger.reader().state("code", "alice").unwrap(), Some((b"1".to_vec(), 1)));
@@ -127,7 +129,8 @@ impl Retract for MarkRetracted {
 #[test]
 fn a_record_whose_caller_gave_up_is_retracted_by_the_next_one() {
     let (dir, world) = (tempfile::tempdir().unwrap(), World::new(5));
-    let (ledger, store) = world.with_faults(dir.path(), |options| options.retract = Some(Box::new(MarkRetracted)));
+    let (ledger, store) =
+        world.with_faults(dir.path(), |options| options.retract = Some(Box::new(MarkRetracted)));
     let stuck = store.stick();
     let mut draft = world.coded("alice", "0");
     draft.envelope.session = Some(world.session());
@@ -142,7 +145,10 @@ fn a_record_whose_caller_gave_up_is_retracted_by_the_next_one() {
     assert_eq!(builds_on_it.wait(), Err(NotRecorded::Stale));
     let reader = ledger.reader();
     let retraction = reader.envelope(1).unwrap();
-    assert_eq!((retraction.kind, &retraction.links, retraction.session), (RecordKind::Retracted, &vec![0], session));
+    assert_eq!(
+        (retraction.kind, &retraction.links, retraction.session),
+        (RecordKind::Retracted, &vec![0], session)
+    );
     assert_eq!(retraction.principal, "alice");
     assert_eq!(reader.state("code", "alice").unwrap(), Some((b"0 without 0".to_vec(), 1)));
     assert_eq!(ledger.generation(), 1);
@@ -220,7 +226,8 @@ fn a_full_queue_refuses_at_the_deadline_and_lets_in_when_there_is_room() {
 fn bytes_are_bounded_too_but_one_large_draft_goes_through() {
     let (dir, world) = (tempfile::tempdir().unwrap(), World::new(10));
     let (ledger, store) = world.with_faults(dir.path(), |options| options.queue_bytes = 10_000);
-    let large = |deadline| Draft { body: Some(vec![0; 100_000]), deadline, ..world.draft(RecordKind::Outcome) };
+    let large =
+        |deadline| Draft { body: Some(vec![0; 100_000]), deadline, ..world.draft(RecordKind::Outcome) };
     ledger.append(large(None)).wait().unwrap();
     let stuck = store.stick();
     let first = ledger.append(large(None));

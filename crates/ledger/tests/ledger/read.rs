@@ -133,7 +133,7 @@ fn single_records_are_found() {
     assert_eq!(reader.values(Field::Principal, "", 10).unwrap(), ["alice", "bob", "caröl"]);
     assert_eq!(reader.values(Field::Agent, "al", 10).unwrap(), ["alice"]);
     let session = sample.sessions[3].to_string();
-    assert_eq!(reader.values(Field::Session, &session[..], 10).unwrap(), [session.clone()]);
+    assert_eq!(reader.values(Field::Session, &session[..], 10).unwrap(), [&*session]);
     assert_eq!(reader.values(Field::Session, "", 2).unwrap().len(), 2);
     let mut seqs = Vec::new();
     assert_eq!(reader.fold(690, |seq, _| seqs.push(seq)).unwrap(), 700);
@@ -192,7 +192,11 @@ fn a_long_session_is_read_in_small_pages() {
 fn state_rows_are_read_in_order_and_the_last_value_of_a_batch_holds() {
     let (dir, world) = (tempfile::tempdir().unwrap(), World::new(24));
     let ledger = world.open(dir.path());
-    let row = |key: String, value: Option<&str>| StateRow { fold: "f", key, value: value.map(|v| v.as_bytes().to_vec()) };
+    let row = |key: String, value: Option<&str>| StateRow {
+        fold: "f",
+        key,
+        value: value.map(|v| v.as_bytes().to_vec()),
+    };
     let mut pending = Vec::new();
     for n in 0..1000 {
         let mut draft = world.draft(RecordKind::Outcome);
@@ -209,7 +213,9 @@ fn state_rows_are_read_in_order_and_the_last_value_of_a_batch_holds() {
     ledger.reader().state_rows("f", |row| rows.push(row)).unwrap();
     assert!(rows.is_sorted_by(|one, other| one.key < other.key));
     let value = |key: &str| {
-        rows.iter().find(|row| row.key == key).map(|row| (String::from_utf8(row.value.clone()).unwrap(), row.seq))
+        rows.iter()
+            .find(|row| row.key == key)
+            .map(|row| (String::from_utf8(row.value.clone()).unwrap(), row.seq))
     };
     assert_eq!(value(""), Some(("odd".to_owned(), 999)));
     assert_eq!(value("shared"), Some(("999".to_owned(), 999)));

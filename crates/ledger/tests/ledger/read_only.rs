@@ -19,7 +19,10 @@ const NOBODY: u32 = 65_534;
 fn read_as_somebody_else() {
     let Some(dir) = std::env::var_os(DIR) else { return };
     let dir = Path::new(&dir);
-    assert!(std::fs::write(dir.join("probe"), "").is_err(), "this test needs a directory that is not writable");
+    assert!(
+        std::fs::write(dir.join("probe"), "").is_err(),
+        "this test needs a directory that is not writable"
+    );
     let reader = Reader::open(dir).unwrap();
     assert_eq!(reader.size().unwrap(), 10);
     assert_eq!(reader.records(Filter::default(), Order::Descending).map(Result::unwrap).count(), 10);
@@ -52,7 +55,8 @@ fn read_in_another_process(dir: &Path) {
     }
     let output = command.output().unwrap();
     std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 

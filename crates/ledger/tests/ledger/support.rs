@@ -57,7 +57,8 @@ impl World {
         let mut draft = self.draft(RecordKind::Outcome);
         draft.envelope.principal = key.to_owned();
         draft.envelope.code = code.to_owned();
-        draft.rows = vec![StateRow { fold: "code", key: key.to_owned(), value: Some(code.as_bytes().to_vec()) }];
+        draft.rows =
+            vec![StateRow { fold: "code", key: key.to_owned(), value: Some(code.as_bytes().to_vec()) }];
         draft
     }
 

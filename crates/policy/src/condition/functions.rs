@@ -10,7 +10,11 @@ use super::span;
 use super::value::Value;
 
 /// Every operator but `in`, `&&` and `||`.
-pub(super) fn binary<'v>(operator: Operator, left: &Value<'v>, right: &Value<'v>) -> Result<Value<'v>, Fault> {
+pub(super) fn binary<'v>(
+    operator: Operator,
+    left: &Value<'v>,
+    right: &Value<'v>,
+) -> Result<Value<'v>, Fault> {
     match operator {
         Operator::Equal => Ok(Value::Bool(left.equals(right))),
         Operator::NotEqual => Ok(Value::Bool(!left.equals(right))),
@@ -21,22 +25,38 @@ pub(super) fn binary<'v>(operator: Operator, left: &Value<'v>, right: &Value<'v>
         Operator::Add => add(left, right),
         Operator::Subtract => subtract(left, right),
         Operator::Multiply => match (left, right) {
-            (Value::Int(left), Value::Int(right)) => left.checked_mul(*right).map(Value::Int).ok_or_else(overflow),
-            (Value::Uint(left), Value::Uint(right)) => left.checked_mul(*right).map(Value::Uint).ok_or_else(overflow),
+            (Value::Int(left), Value::Int(right)) => {
+                left.checked_mul(*right).map(Value::Int).ok_or_else(overflow)
+            }
+            (Value::Uint(left), Value::Uint(right)) => {
+                left.checked_mul(*right).map(Value::Uint).ok_or_else(overflow)
+            }
             (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left * right)),
             _ => Err(no_operator("*", left, right)),
         },
         Operator::Divide => match (left, right) {
-            (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(Fault::error("division by zero")),
-            (Value::Int(left), Value::Int(right)) => left.checked_div(*right).map(Value::Int).ok_or_else(overflow),
-            (Value::Uint(left), Value::Uint(right)) => left.checked_div(*right).map(Value::Uint).ok_or_else(overflow),
+            (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => {
+                Err(Fault::error("division by zero"))
+            }
+            (Value::Int(left), Value::Int(right)) => {
+                left.checked_div(*right).map(Value::Int).ok_or_else(overflow)
+            }
+            (Value::Uint(left), Value::Uint(right)) => {
+                left.checked_div(*right).map(Value::Uint).ok_or_else(overflow)
+            }
             (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left / right)),
             _ => Err(no_operator("/", left, right)),
         },
         Operator::Remainder => match (left, right) {
-            (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(Fault::error("remainder by zero")),
-            (Value::Int(left), Value::Int(right)) => left.checked_rem(*right).map(Value::Int).ok_or_else(overflow),
-            (Value::Uint(left), Value::Uint(right)) => left.checked_rem(*right).map(Value::Uint).ok_or_else(overflow),
+            (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => {
+                Err(Fault::error("remainder by zero"))
+            }
+            (Value::Int(left), Value::Int(right)) => {
+                left.checked_rem(*right).map(Value::Int).ok_or_else(overflow)
+            }
+            (Value::Uint(left), Value::Uint(right)) => {
+                left.checked_rem(*right).map(Value::Uint).ok_or_else(overflow)
+            }
             _ => Err(no_operator("%", left, right)),
         },
         Operator::In => Err(no_operator("in", left, right)),
@@ -54,7 +74,11 @@ pub(super) fn negate<'v>(value: &Value<'v>) -> Result<Value<'v>, Fault> {
 }
 
 /// Functions of two values; the first is the one that the method is called on.
-pub(super) fn two<'v>(function: Function, receiver: &Value<'v>, argument: &Value<'v>) -> Result<Value<'v>, Fault> {
+pub(super) fn two<'v>(
+    function: Function,
+    receiver: &Value<'v>,
+    argument: &Value<'v>,
+) -> Result<Value<'v>, Fault> {
     let name = function_name(function);
     let text = receiver.as_text().ok_or_else(|| mismatch(name, receiver.kind()))?;
     let part = argument.as_text().ok_or_else(|| mismatch(name, argument.kind()))?;
@@ -104,12 +128,16 @@ pub(super) fn one(function: Function, value: Value<'_>) -> Result<Value<'_>, Fau
         },
         Function::Duration => match (&value, value.as_text()) {
             (Value::Duration(_), _) => Ok(value),
-            (_, Some(text)) => span::parse_duration(text).map(Value::Duration).ok_or_else(|| unreadable("a duration")),
+            (_, Some(text)) => {
+                span::parse_duration(text).map(Value::Duration).ok_or_else(|| unreadable("a duration"))
+            }
             _ => Err(wrong(&value)),
         },
         Function::Timestamp => match (&value, value.as_text()) {
             (Value::Timestamp(_), _) => Ok(value),
-            (Value::Int(seconds), _) => seconds.checked_mul(1_000_000).map(Value::Timestamp).ok_or_else(overflow),
+            (Value::Int(seconds), _) => {
+                seconds.checked_mul(1_000_000).map(Value::Timestamp).ok_or_else(overflow)
+            }
             (_, Some(text)) => {
                 span::parse_timestamp(text).map(Value::Timestamp).ok_or_else(|| unreadable("a timestamp"))
             }
@@ -143,13 +171,18 @@ fn order<'v>(
 
 fn add<'v>(left: &Value<'v>, right: &Value<'v>) -> Result<Value<'v>, Fault> {
     match (left, right) {
-        (Value::Int(left), Value::Int(right)) => left.checked_add(*right).map(Value::Int).ok_or_else(overflow),
-        (Value::Uint(left), Value::Uint(right)) => left.checked_add(*right).map(Value::Uint).ok_or_else(overflow),
+        (Value::Int(left), Value::Int(right)) => {
+            left.checked_add(*right).map(Value::Int).ok_or_else(overflow)
+        }
+        (Value::Uint(left), Value::Uint(right)) => {
+            left.checked_add(*right).map(Value::Uint).ok_or_else(overflow)
+        }
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left + right)),
         (Value::Duration(left), Value::Duration(right)) => {
             left.checked_add(*right).map(Value::Duration).ok_or_else(overflow)
         }
-        (Value::Timestamp(left), Value::Duration(right)) | (Value::Duration(right), Value::Timestamp(left)) => {
+        (Value::Timestamp(left), Value::Duration(right))
+        | (Value::Duration(right), Value::Timestamp(left)) => {
             left.checked_add(*right).map(Value::Timestamp).ok_or_else(overflow)
         }
         _ => {
@@ -185,10 +218,15 @@ fn join_lists<'v>(left: &Value<'v>, right: &Value<'v>) -> Result<Value<'v>, Faul
 
 fn subtract<'v>(left: &Value<'v>, right: &Value<'v>) -> Result<Value<'v>, Fault> {
     match (left, right) {
-        (Value::Int(left), Value::Int(right)) => left.checked_sub(*right).map(Value::Int).ok_or_else(overflow),
-        (Value::Uint(left), Value::Uint(right)) => left.checked_sub(*right).map(Value::Uint).ok_or_else(overflow),
+        (Value::Int(left), Value::Int(right)) => {
+            left.checked_sub(*right).map(Value::Int).ok_or_else(overflow)
+        }
+        (Value::Uint(left), Value::Uint(right)) => {
+            left.checked_sub(*right).map(Value::Uint).ok_or_else(overflow)
+        }
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left - right)),
-        (Value::Duration(left), Value::Duration(right)) | (Value::Timestamp(left), Value::Timestamp(right)) => {
+        (Value::Duration(left), Value::Duration(right))
+        | (Value::Timestamp(left), Value::Timestamp(right)) => {
             left.checked_sub(*right).map(Value::Duration).ok_or_else(overflow)
         }
         (Value::Timestamp(left), Value::Duration(right)) => {
@@ -202,7 +240,10 @@ fn to_int(value: &Value<'_>) -> Option<Result<Value<'static>, Fault>> {
     Some(match value {
         Value::Int(value) => Ok(Value::Int(*value)),
         Value::Uint(value) => i64::try_from(*value).map(Value::Int).map_err(|_| overflow()),
-        #[expect(clippy::cast_possible_truncation, reason = "the range is checked; the fraction is cut as CEL says")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the range is checked; the fraction is cut as CEL says"
+        )]
         Value::Double(value) if *value > -9.223_372_036_854_775e18 && *value < 9.223_372_036_854_775e18 => {
             Ok(Value::Int(*value as i64))
         }
@@ -217,7 +258,9 @@ fn to_uint(value: &Value<'_>) -> Option<Result<Value<'static>, Fault>> {
         Value::Uint(value) => Ok(Value::Uint(*value)),
         Value::Int(value) => u64::try_from(*value).map(Value::Uint).map_err(|_| overflow()),
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
-        Value::Double(value) if (0.0..1.844_674_407_370_955e19).contains(value) => Ok(Value::Uint(*value as u64)),
+        Value::Double(value) if (0.0..1.844_674_407_370_955e19).contains(value) => {
+            Ok(Value::Uint(*value as u64))
+        }
         Value::Double(_) => Err(overflow()),
         _ => value.as_text()?.parse().map(Value::Uint).map_err(|_| unreadable("a uint")),
     })

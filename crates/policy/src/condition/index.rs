@@ -21,7 +21,9 @@ pub(super) fn of(node: &Node) -> Index {
             let (left, right) = (of(&pair.0), of(&pair.1));
             Index {
                 kinds: match (left.kinds, right.kinds) {
-                    (Some(left), Some(right)) => Some(left.into_iter().filter(|kind| right.contains(kind)).collect()),
+                    (Some(left), Some(right)) => {
+                        Some(left.into_iter().filter(|kind| right.contains(kind)).collect())
+                    }
                     (left, right) => left.or(right),
                 },
                 // A tool has two names, so that two lists can both hold and share nothing: the shorter one is kept.
@@ -37,9 +39,8 @@ pub(super) fn of(node: &Node) -> Index {
         }
         Node::Constant(Constant::Bool(false)) => Index { kinds: Some(Vec::new()), tools: Some(Vec::new()) },
         Node::Binary(Operator::Equal, pair) => match &**pair {
-            (Node::Member(member), Node::Constant(constant)) | (Node::Constant(constant), Node::Member(member)) => {
-                named(*member, &[constant])
-            }
+            (Node::Member(member), Node::Constant(constant))
+            | (Node::Constant(constant), Node::Member(member)) => named(*member, &[constant]),
             _ => Index::default(),
         },
         Node::Binary(Operator::In, pair) => match &**pair {

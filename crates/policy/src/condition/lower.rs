@@ -62,7 +62,10 @@ impl<'t> Lowering<'t> {
         if self.depth >= MAX_DEPTH {
             // One report is enough: every level above would repeat it.
             if !self.problems.iter().any(|problem| problem.message.contains("nested too deeply")) {
-                self.problem(expr.id, "the condition is nested too deeply; split it into several rules".to_owned());
+                self.problem(
+                    expr.id,
+                    "the condition is nested too deeply; split it into several rules".to_owned(),
+                );
             }
             return None;
         }
@@ -88,7 +91,10 @@ impl<'t> Lowering<'t> {
                     items.iter().any(|item| item.asks),
                 );
                 let node = Node::List(items.into_iter().map(|item| item.node).collect());
-                Some(Lowered::new(node, if texts { Kind::Texts } else { Kind::List }).with(fragile, guards, asks))
+                Some(
+                    Lowered::new(node, if texts { Kind::Texts } else { Kind::List })
+                        .with(fragile, guards, asks),
+                )
             }
             Expr::Map(map) => {
                 let mut entries = Vec::new();
@@ -112,7 +118,10 @@ impl<'t> Lowering<'t> {
                 complete.then(|| Lowered::new(Node::Map(entries), Kind::Map).with(fragile, guards, asks))
             }
             Expr::Struct(structure) => {
-                self.problem(expr.id, format!("there is no type `{}`: conditions cannot make messages", structure.type_name));
+                self.problem(
+                    expr.id,
+                    format!("there is no type `{}`: conditions cannot make messages", structure.type_name),
+                );
                 None
             }
             Expr::Comprehension(_) | Expr::Unspecified => {
@@ -123,20 +132,27 @@ impl<'t> Lowering<'t> {
     }
 
     fn lower_name(&mut self, id: u64, name: &str) -> Option<Lowered> {
-        if let Some((index, (_, kind))) = self.locals.iter().enumerate().rev().find(|(_, (local, _))| local == name) {
+        if let Some((index, (_, kind))) =
+            self.locals.iter().enumerate().rev().find(|(_, (local, _))| local == name)
+        {
             // What comes out of a list can be JSON of the action, but it is there itself.
             return Some(Lowered::new(Node::Local(index), *kind));
         }
         if VARIABLES.contains(&name) {
             let member = members_of(name).first().map_or("", |(member, _, _)| *member);
-            self.problem(id, format!("`{name}` is not a value by itself; name a member, such as `{name}.{member}`"));
+            self.problem(
+                id,
+                format!("`{name}` is not a value by itself; name a member, such as `{name}.{member}`"),
+            );
             return None;
         }
         let mut known: Vec<&str> = self.locals.iter().map(|(local, _)| local.as_str()).collect();
         known.extend(VARIABLES);
         let hint = match nearest(name, &known) {
             Some(close) => format!("did you mean `{close}`?"),
-            None => "known are `action`, `agent`, `session` and `time`; texts are written in quotes".to_owned(),
+            None => {
+                "known are `action`, `agent`, `session` and `time`; texts are written in quotes".to_owned()
+            }
         };
         self.problem(id, format!("unknown variable `{}`; {hint}", cut(name)));
         None
@@ -160,7 +176,8 @@ impl<'t> Lowering<'t> {
         }
         let (guards, asks) = (operand.guards, operand.asks);
         Some(
-            Lowered::new(Node::Select(Box::new(operand.node), field.into()), Kind::Any).with(true, guards, asks),
+            Lowered::new(Node::Select(Box::new(operand.node), field.into()), Kind::Any)
+                .with(true, guards, asks),
         )
     }
 
@@ -204,6 +221,22 @@ impl<'t> Lowering<'t> {
     fn problem(&mut self, id: u64, message: String) {
         let offset = self.offset(id);
         self.problems.push(problem_at(self.text, offset, message));
+    }
+}
+
+/// The identifier of the part of an expression that stands first in the text.
+fn leftmost(expr: &IdedExpr) -> u64 {
+    let mut current = expr;
+    loop {
+        current = match &current.expr {
+            Expr::Select(select) => &select.operand,
+            Expr::Call(call) => match (&call.target, call.args.first()) {
+                (Some(target), _) => target,
+                (None, Some(first)) if call.func_name.starts_with('_') => first,
+                _ => return current.id,
+            },
+            _ => return current.id,
+        };
     }
 }
 

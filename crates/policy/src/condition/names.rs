@@ -162,7 +162,13 @@ pub(super) const FUNCTIONS: [Signature; 27] = [
     signature("bytes", Style::Global, Function::Bytes, &[&[Kind::Text, Kind::Bytes]], Kind::Bytes),
     signature("bool", Style::Global, Function::Bool, &[&[Kind::Bool, Kind::Text]], Kind::Bool),
     signature("dyn", Style::Global, Function::Dyn, &[&[Kind::Any]], Kind::Any),
-    signature("duration", Style::Global, Function::Duration, &[&[Kind::Text, Kind::Duration]], Kind::Duration),
+    signature(
+        "duration",
+        Style::Global,
+        Function::Duration,
+        &[&[Kind::Text, Kind::Duration]],
+        Kind::Duration,
+    ),
     signature(
         "timestamp",
         Style::Global,
@@ -189,5 +195,8 @@ pub(super) fn function(name: &str) -> Option<&'static Signature> {
 
 /// The words for a runtime function in messages.
 pub(super) fn function_name(function: Function) -> &'static str {
-    FUNCTIONS.iter().find(|signature| signature.function == function).map_or("function", |signature| signature.name)
+    FUNCTIONS
+        .iter()
+        .find(|signature| signature.function == function)
+        .map_or("function", |signature| signature.name)
 }

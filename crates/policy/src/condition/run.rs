@@ -70,14 +70,18 @@ impl<'v> Run<'v> {
                 Ok(Value::Bool(self.select(&operand, name)?.is_some()))
             }
             Node::Index(pair) => self.index(&pair.0, &pair.1),
-            Node::Past(function, scope, Asked::Fixed(question)) => self.view.past(*function, *scope, question),
+            Node::Past(function, scope, Asked::Fixed(question)) => {
+                self.view.past(*function, *scope, question)
+            }
             Node::Past(function, scope, Asked::Computed(argument)) => {
                 let argument = self.value(argument)?;
                 match argument.as_text() {
                     Some(text) if text.len() <= MAX_ASKED => {
                         self.view.past(*function, *scope, &function.question(*scope, text.to_owned()))
                     }
-                    Some(_) => Err(Fault::error(format!("what is asked about the past is longer than {MAX_ASKED} bytes"))),
+                    Some(_) => Err(Fault::error(format!(
+                        "what is asked about the past is longer than {MAX_ASKED} bytes"
+                    ))),
                     None => Err(mismatch("a function about the past", argument.kind())),
                 }
             }
@@ -128,15 +132,12 @@ impl<'v> Run<'v> {
     }
 
     fn spend(&mut self, steps: usize) -> Result<(), Fault> {
-        match self.steps.checked_sub(steps) {
-            Some(rest) => {
-                self.steps = rest;
-                Ok(())
-            }
-            None => {
-                self.steps = 0;
-                Err(Fault::error(format!("the condition needs more than {MAX_STEPS} steps")))
-            }
+        if let Some(rest) = self.steps.checked_sub(steps) {
+            self.steps = rest;
+            Ok(())
+        } else {
+            self.steps = 0;
+            Err(Fault::error(format!("the condition needs more than {MAX_STEPS} steps")))
         }
     }
 
@@ -170,8 +171,14 @@ impl<'v> Run<'v> {
         let place = match index {
             Value::Int(place) => usize::try_from(place).ok(),
             Value::Uint(place) => usize::try_from(place).ok(),
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and within a list's length")]
-            Value::Double(place) if place.fract() == 0.0 && (0.0..1e9).contains(&place) => Some(place as usize),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "whole and within a list's length"
+            )]
+            Value::Double(place) if place.fract() == 0.0 && (0.0..1e9).contains(&place) => {
+                Some(place as usize)
+            }
             _ => None,
         };
         let found = match operand.kind() {
@@ -188,14 +195,14 @@ impl<'v> Run<'v> {
 
     fn is_in(&mut self, item: &'v Node, range: &'v Node) -> Result<Value<'v>, Fault> {
         let item = self.value(item)?;
-        if let Node::List(nodes) = range {
-            if nodes.iter().all(|node| matches!(node, Node::Constant(_))) {
-                self.spend(nodes.len())?;
-                let found = nodes.iter().any(
-                    |node| matches!(node, Node::Constant(constant) if Value::of_constant(constant).equals(&item)),
-                );
-                return Ok(Value::Bool(found));
-            }
+        if let Node::List(nodes) = range
+            && nodes.iter().all(|node| matches!(node, Node::Constant(_)))
+        {
+            self.spend(nodes.len())?;
+            let found = nodes.iter().any(
+                |node| matches!(node, Node::Constant(constant) if Value::of_constant(constant).equals(&item)),
+            );
+            return Ok(Value::Bool(found));
         }
         let range = self.value(range)?;
         let length = range.length().ok_or_else(|| mismatch("in", range.kind()))?;
@@ -315,7 +322,9 @@ impl<'v> Run<'v> {
 /// The fault of reading a member that is not there: missing below the action's JSON, an error elsewhere.
 fn absent(operand: &Value<'_>, name: &str) -> Fault {
     match operand {
-        Value::Map(_) => Fault::error(format!("the map has no member `{}`", name.chars().take(64).collect::<String>())),
+        Value::Map(_) => {
+            Fault::error(format!("the map has no member `{}`", name.chars().take(64).collect::<String>()))
+        }
         _ => Fault::Missing,
     }
 }

@@ -16,7 +16,11 @@ pub const MAX_SIGNS: usize = 1024;
 /// Refuses what is too long or nested too deeply. Takes one pass and no recursion.
 pub(super) fn check(text: &str) -> Result<(), ConditionProblem> {
     if text.len() > MAX_BYTES {
-        return Err(problem_at(text, 0, format!("the condition is {} bytes long; at most {MAX_BYTES} are read", text.len())));
+        return Err(problem_at(
+            text,
+            0,
+            format!("the condition is {} bytes long; at most {MAX_BYTES} are read", text.len()),
+        ));
     }
     if let Some(offset) = text.find('\0') {
         return Err(problem_at(text, offset, "the condition contains a NUL character".to_owned()));
@@ -49,7 +53,13 @@ pub(super) fn check(text: &str) -> Result<(), ConditionProblem> {
         };
         signs += usize::from(character.is_ascii_punctuation() && !matches!(character, '_' | '"' | '\''));
         if depth > MAX_NESTING || prefixes > MAX_NESTING || choices > MAX_CHOICES || signs > MAX_SIGNS {
-            return Err(problem_at(text, offset, format!("the condition is nested too deeply or too complex here (at most {MAX_NESTING} brackets or signs within each other, {MAX_CHOICES} `?` and {MAX_SIGNS} signs); split it into several rules")));
+            return Err(problem_at(
+                text,
+                offset,
+                format!(
+                    "the condition is nested too deeply or too complex here (at most {MAX_NESTING} brackets or signs within each other, {MAX_CHOICES} `?` and {MAX_SIGNS} signs); split it into several rules"
+                ),
+            ));
         }
         previous = character;
     }

@@ -20,7 +20,9 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
     while !rest.is_empty() {
         let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.')?;
         let (number, after) = rest.split_at(digits);
-        let unit_length = after.find(|character: char| character.is_ascii_digit() || character == '.').unwrap_or(after.len());
+        let unit_length = after
+            .find(|character: char| character.is_ascii_digit() || character == '.')
+            .unwrap_or(after.len());
         let (unit, next) = after.split_at(unit_length);
         let scale: i128 = match unit {
             "h" => 3_600_000_000_000,
@@ -44,7 +46,11 @@ pub(super) fn parse_duration(text: &str) -> Option<i64> {
 /// A decimal number times a scale, exactly; `None` if a fraction is left.
 fn scaled(number: &str, scale: i128) -> Option<i128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if (whole.is_empty() && fraction.is_empty()) || whole.len() > 18 || fraction.len() > 15 || fraction.contains('.') {
+    if (whole.is_empty() && fraction.is_empty())
+        || whole.len() > 18
+        || fraction.len() > 15
+        || fraction.contains('.')
+    {
         return None;
     }
     let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };

@@ -135,9 +135,8 @@ impl<'v> Value<'v> {
         match (self, other) {
             (Value::Null, Value::Null) => true,
             (Value::Bool(left), Value::Bool(right)) => left == right,
-            (Value::Duration(left), Value::Duration(right)) | (Value::Timestamp(left), Value::Timestamp(right)) => {
-                left == right
-            }
+            (Value::Duration(left), Value::Duration(right))
+            | (Value::Timestamp(left), Value::Timestamp(right)) => left == right,
             _ => {
                 if let (Some(left), Some(right)) = (self.as_bytes(), other.as_bytes()) {
                     return left == right;
@@ -178,9 +177,8 @@ impl<'v> Value<'v> {
     pub(super) fn compare(&self, other: &Value<'_>) -> Option<Ordering> {
         match (self, other) {
             (Value::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
-            (Value::Duration(left), Value::Duration(right)) | (Value::Timestamp(left), Value::Timestamp(right)) => {
-                Some(left.cmp(right))
-            }
+            (Value::Duration(left), Value::Duration(right))
+            | (Value::Timestamp(left), Value::Timestamp(right)) => Some(left.cmp(right)),
             _ => {
                 if let (Some(left), Some(right)) = (self.as_text(), other.as_text()) {
                     return Some(left.cmp(right));
@@ -258,9 +256,10 @@ fn compare_whole(whole: i128, double: f64) -> Option<Ordering> {
     if double.abs() >= 1e20 {
         return Some(if double > 0.0 { Ordering::Less } else { Ordering::Greater });
     }
-    #[expect(clippy::cast_possible_truncation, reason = "below 1e20, which an i128 holds; the fraction is compared next")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "below 1e20, which an i128 holds; the fraction is compared next"
+    )]
     let truncated = double.trunc() as i128;
-    Some(whole.cmp(&truncated).then_with(|| {
-        0.0f64.partial_cmp(&double.fract()).unwrap_or(Ordering::Equal)
-    }))
+    Some(whole.cmp(&truncated).then_with(|| 0.0f64.partial_cmp(&double.fract()).unwrap_or(Ordering::Equal)))
 }

@@ -134,11 +134,13 @@ impl<'node> Fields<'node> {
             wrong_type(node, &self.name(key), "a duration such as `30s` or `1h30m`", problems);
             return None;
         };
-        parse_micros(written)
-            .map_err(|error| {
-                problems.add(node.at, format!("`{}`: {error}, found {}", self.name(key), quoted(written)))
-            })
-            .ok()
+        match parse_micros(written) {
+            Ok(micros) => Some(micros),
+            Err(error) => {
+                problems.add(node.at, format!("`{}`: {error}, found {}", self.name(key), quoted(written)));
+                None
+            }
+        }
     }
 
     /// One of a few words.
@@ -173,13 +175,17 @@ impl<'node> Fields<'node> {
     pub(super) fn texts(&self, key: &str, problems: &mut Problems) -> Option<Vec<Located<String>>> {
         let items = self.list(key, problems)?;
         Some(
-            items.into_iter().filter_map(|(name, item)| nonblank(item, &name, problems)).map(owned).collect(),
+            items
+                .into_iter()
+                .filter_map(|(name, item)| nonblank(item, &name, problems))
+                .map(|found| owned(&found))
+                .collect(),
         )
     }
 }
 
 /// A located string of its own.
-pub(super) fn owned(found: Located<&str>) -> Located<String> {
+pub(super) fn owned(found: &Located<&str>) -> Located<String> {
     Located { value: found.value.to_owned(), at: found.at }
 }
 

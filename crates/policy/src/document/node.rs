@@ -78,14 +78,10 @@ pub(super) fn parse(source: &[u8], problems: &mut Problems) -> Option<Rc<Node>> 
     let source = text::decode(source, problems)?;
     // The parser is not ours. Should it have a panic that we do not know of, a bad policy must still be a refused policy.
     let parsed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| build_tree(source, problems)));
-    match parsed {
-        Ok(root) => root,
-        Err(_) => {
-            problems
-                .add(Position { line: 1, column: 1 }, "cannot be read as YAML: the YAML parser failed on it");
-            None
-        }
-    }
+    parsed.unwrap_or_else(|_| {
+        problems.add(Position { line: 1, column: 1 }, "cannot be read as YAML: the YAML parser failed on it");
+        None
+    })
 }
 
 fn build_tree(source: &str, problems: &mut Problems) -> Option<Rc<Node>> {

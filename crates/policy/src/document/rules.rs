@@ -28,16 +28,16 @@ pub(super) fn read_rules(node: &Node, problems: &mut Problems) -> Option<Vec<Rul
         problems.add(at, format!("`rules` has {} entries; at most {MAX_RULES} are allowed", items.len()));
         return None;
     }
-    Some(items.into_iter().filter_map(|(name, item)| read_rule(item, name, problems)).collect())
+    Some(items.into_iter().filter_map(|(name, item)| read_rule(item, &name, problems)).collect())
 }
 
 pub(super) fn read_modules(node: &Node, problems: &mut Problems) -> Vec<Located<Module>> {
     let items = fields::list(node, "modules", problems).unwrap_or_default();
-    items.into_iter().filter_map(|(name, item)| read_module(item, name, problems)).collect()
+    items.into_iter().filter_map(|(name, item)| read_module(item, &name, problems)).collect()
 }
 
-fn read_module(item: &Node, name: String, problems: &mut Problems) -> Option<Located<Module>> {
-    let fields = Fields::closed(item, name.clone(), keys::MODULE, problems)?;
+fn read_module(item: &Node, name: &str, problems: &mut Problems) -> Option<Located<Module>> {
+    let fields = Fields::closed(item, name, keys::MODULE, problems)?;
     let cedar = fields.nonblank("cedar", problems).map(|path| Module::Cedar(path.value.to_owned()));
     let rego = fields.nonblank("rego", problems).map(|path| Module::Rego(path.value.to_owned()));
     if fields.get("cedar").is_some() == fields.get("rego").is_some() {
@@ -48,7 +48,7 @@ fn read_module(item: &Node, name: String, problems: &mut Problems) -> Option<Loc
     cedar.or(rego).map(|value| Located { value, at: item.at })
 }
 
-fn read_rule(item: &Node, name: String, problems: &mut Problems) -> Option<Rule> {
+fn read_rule(item: &Node, name: &str, problems: &mut Problems) -> Option<Rule> {
     let explain = |key: &Key, _: &Node| match key.name.as_str() {
         "match" | "condition" | "if" => {
             Some(format!("unknown key {} in `{name}`; write the condition as `when`", quoted(&key.name)))
@@ -58,7 +58,7 @@ fn read_rule(item: &Node, name: String, problems: &mut Problems) -> Option<Rule>
         }
         _ => None,
     };
-    let fields = Fields::of(item, name.clone(), keys::RULE, problems, &explain)?;
+    let fields = Fields::of(item, name, keys::RULE, problems, &explain)?;
     for key in ["id", "then"] {
         if fields.get(key).is_none() {
             problems.add(fields.at, format!("`{name}` needs `{key}`"));
@@ -117,7 +117,7 @@ fn read_when(fields: &Fields<'_>, problems: &mut Problems) -> Option<Located<Str
         problems.add(at, format!("{message}, split it into several rules"));
         return None;
     }
-    Some(fields::owned(when))
+    Some(fields::owned(&when))
 }
 
 fn read_approvers(fields: &Fields<'_>, problems: &mut Problems) -> Vec<String> {
@@ -164,7 +164,7 @@ fn read_paths(fields: &Fields<'_>, problems: &mut Problems) -> Option<Vec<String
     for (name, item) in items {
         let Some(path) = fields::text(item, &name, problems) else { continue };
         match check_path(path.value) {
-            Ok(_) => paths.push(path.value.to_owned()),
+            Ok(()) => paths.push(path.value.to_owned()),
             Err(why) => problems.add(item.at, format!("`{name}`: {why}")),
         }
     }

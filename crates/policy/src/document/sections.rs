@@ -110,7 +110,7 @@ fn read_pattern(item: &Node, name: &str, problems: &mut Problems) -> Option<Loca
             .dfa_size_limit(MAX_COMPILED_BYTES)
             .build();
         match built {
-            Ok(_) => return Some(fields::owned(written)),
+            Ok(_) => return Some(fields::owned(&written)),
             Err(regex::Error::CompiledTooBig(_)) => "the pattern is too large when compiled".to_owned(),
             // The crate draws the pattern over several lines; its last line says what is wrong.
             Err(error) => {

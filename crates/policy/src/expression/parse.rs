@@ -126,15 +126,15 @@ fn parse_string(reader: &mut Reader<'_>) -> Result<String, ExpressionError> {
     while let Some(character) = reader.next() {
         match character {
             '"' => return Ok(text),
-            '\\' => match reader.next() {
-                Some(escaped @ ('"' | '\\')) => text.push(escaped),
-                _ => {
+            '\\' => {
+                let Some(escaped @ ('"' | '\\')) = reader.next() else {
                     let column = reader.column.saturating_sub(2);
                     let message =
                         "a backslash stands only before `\"` or another backslash; double it".to_owned();
                     return Err(ExpressionError { column, message });
-                }
-            },
+                };
+                text.push(escaped);
+            }
             character => text.push(character),
         }
     }

@@ -74,7 +74,8 @@ fn parse(text: &[u8]) -> Result<Json, Failure> {
     }
 }
 
-fn describe(line: Json) -> Result<Described, Failure> {
+/// Takes agent and session out of the JSON, and reads the rest as an action.
+pub fn describe(line: Json) -> Result<Described, Failure> {
     let mut members = Vec::new();
     let (mut agent, mut session) = (String::new(), String::new());
     for (name, member) in line.as_object().unwrap_or_default() {

@@ -1,4 +1,177 @@
-//! `proctor policy test`
+//! `proctor policy test`: a file of actions and the decisions that are expected of them.
+//!
+//! ```yaml
+//! policy: policy.yaml            # from this file; default: the configured policy
+//! cases:
+//!   - name: deleting is denied
+//!     action: { tool: bash, args: { command: rm -rf / } }
+//!     expect: deny
+//!     rule: no-recursive-delete  # optional
+//!   - name: no upload after reading
+//!     steps:                     # in one session, one after the other
+//!       - { action: { tool: read_file }, expect: allow }
+//!       - { action: { tool: upload }, expect: deny }
+//! ```
+
+use std::path::Path;
+
+use proctor_core::decision::Effect;
+use proctor_core::json::Json;
+use proctor_core::session::Caller;
+use proctor_core::time::{Clock, Timestamp};
+use proctor_policy::document::yaml_to_json;
+use proctor_policy::policy::Policy;
+use proctor_policy::state::State;
+
 use super::Context;
-use crate::failure::Outcome;
-pub(super) fn run(_context: &Context, _file: &std::path::Path) -> Outcome { Ok(0) }
+use super::action_args::{self, Described};
+use super::policy::trial;
+use crate::access::load_policy;
+use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome};
+use crate::system::SystemClock;
+use crate::{output, policy_files};
+
+/// One action of a case.
+struct Step {
+    described: Described,
+    expect: Effect,
+    rule: Option<String>,
+    reason: Option<String>,
+    at: Option<Timestamp>,
+}
+
+struct Case {
+    name: String,
+    caller: Caller,
+    steps: Vec<Step>,
+}
+
+pub(super) fn run(context: &Context, file: &Path) -> Outcome {
+    let shown = file.display().to_string();
+    let text = std::fs::read(file).map_err(|error| Failure::from(format!("{shown}: {error}")))?;
+    let value = yaml_to_json(&shown, &text).map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?;
+    let wrong = |problem: String| Failure::from(format!("{shown}: {problem}"));
+    known(&value, &["policy", "cases"], "the file").map_err(wrong)?;
+    let policy = match value.get("policy").and_then(Json::as_str) {
+        Some(path) => {
+            let path = file.parent().unwrap_or(Path::new(".")).join(path);
+            policy_files::load(&path).map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?
+        }
+        None => load_policy(&context.config)?,
+    };
+    let cases = value.get("cases").and_then(Json::as_array).ok_or_else(|| wrong("`cases` is a list of cases".to_owned()))?;
+    let cases: Vec<Case> = cases
+        .iter()
+        .enumerate()
+        .map(|(index, case)| read_case(case).map_err(|problem| wrong(format!("case {}: {problem}", index + 1))))
+        .collect::<Result<_, _>>()?;
+    if cases.is_empty() {
+        return Err(wrong("there is no case: nothing would be tested".to_owned()));
+    }
+    let mut failed = 0;
+    for case in &cases {
+        let problems = run_case(&policy, case);
+        failed += usize::from(!problems.is_empty());
+        report(context, case, &problems)?;
+    }
+    let passed = cases.len() - failed;
+    if !context.json {
+        output::data(format!("{passed} passed, {failed} failed"))?;
+    }
+    Ok(if failed == 0 { OK } else { CHECKS_FAILED })
+}
+
+fn report(context: &Context, case: &Case, problems: &[String]) -> Result<(), Failure> {
+    if context.json {
+        let problems = problems.iter().map(|problem| Json::from(problem.as_str())).collect::<Vec<_>>();
+        return output::data(
+            Json::object().with("name", case.name.as_str()).with("ok", problems.is_empty()).with("problems", problems),
+        );
+    }
+    let word = if problems.is_empty() { "ok" } else { "FAILED" };
+    output::data(format!("{word:<6}  {}", output::shown(&case.name, 100)))?;
+    for problem in problems {
+        output::data(format!("        {}", output::shown(problem, 400)))?;
+    }
+    Ok(())
+}
+
+/// Runs the steps of a case on a memory of its own.
+fn run_case(policy: &Policy, case: &Case) -> Vec<String> {
+    let mut state = State::default();
+    let mut problems = Vec::new();
+    for (index, step) in case.steps.iter().enumerate() {
+        let now = step.at.unwrap_or_else(|| SystemClock.now());
+        let judgement = trial(policy, &step.described, &case.caller, &state, now, false).judgement;
+        let decision = &judgement.decision;
+        let place = if case.steps.len() == 1 { String::new() } else { format!("step {}: ", index + 1) };
+        let got = format!("got {} by `{}`: {}", decision.effect, decision.rule, decision.reason);
+        if decision.effect != step.expect {
+            problems.push(format!("{place}expected {}, {got}", step.expect));
+        } else if step.rule.as_ref().is_some_and(|rule| *rule != decision.rule) {
+            problems.push(format!("{place}expected rule `{}`, {got}", step.rule.as_deref().unwrap_or_default()));
+        } else if step.reason.as_ref().is_some_and(|reason| !decision.reason.contains(reason.as_str())) {
+            problems.push(format!("{place}expected a reason with `{}`, {got}", step.reason.as_deref().unwrap_or_default()));
+        }
+        state.apply(index as u64, &judgement.envelope);
+    }
+    problems
+}
+
+const CASE: &[&str] = &["name", "steps", "principal", "team", "org", "action", "expect", "rule", "reason", "at"];
+const STEP: &[&str] = &["action", "expect", "rule", "reason", "at"];
+
+fn read_case(value: &Json) -> Result<Case, String> {
+    known(value, CASE, "a case")?;
+    let text = |name: &str| value.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+    let name = text("name");
+    if name.is_empty() {
+        return Err("`name` says what the case shows".to_owned());
+    }
+    let principal = match text("principal") {
+        named if named.is_empty() => "test".to_owned(),
+        named => named,
+    };
+    let steps = match value.get("steps") {
+        Some(steps) => {
+            let steps = steps.as_array().ok_or("`steps` is a list")?;
+            steps.iter().map(|step| known(step, STEP, "a step").and_then(|()| read_step(step))).collect::<Result<Vec<_>, _>>()?
+        }
+        None => vec![read_step(value)?],
+    };
+    if steps.is_empty() {
+        return Err("`steps` is empty: nothing would be tested".to_owned());
+    }
+    Ok(Case { name, caller: Caller { principal, team: text("team"), org: text("org") }, steps })
+}
+
+fn read_step(value: &Json) -> Result<Step, String> {
+    let action = value.get("action").ok_or("`action` is missing")?;
+    let described = action_args::describe(action.clone()).map_err(|failure| failure.lines.join("; "))?;
+    let word = value.get("expect").and_then(Json::as_str).ok_or("`expect` is missing: allow, deny, ask, modify, redact or defer")?;
+    let text = |name: &str| value.get(name).and_then(Json::as_str).map(str::to_owned);
+    let at = match text("at") {
+        None => None,
+        Some(text) => Some(Timestamp::parse(&text).ok_or_else(|| format!("`{text}` is not a moment"))?),
+    };
+    Ok(Step {
+        described,
+        expect: word.parse().map_err(|()| format!("`{word}` is not a decision: allow, deny, ask, modify, redact or defer"))?,
+        rule: text("rule"),
+        reason: text("reason"),
+        at,
+    })
+}
+
+fn known(value: &Json, names: &[&str], what: &str) -> Result<(), String> {
+    let members = value.as_object().ok_or_else(|| format!("{what} is a mapping"))?;
+    for (name, _) in members {
+        if !names.contains(&name.as_str()) {
+            return Err(match proctor_core::nearest(name, names) {
+                Some(near) => format!("unknown key `{name}` in {what}: did you mean `{near}`?"),
+                None => format!("unknown key `{name}` in {what}: known are {}", names.join(", ")),
+            });
+        }
+    }
+    Ok(())
+}

@@ -97,6 +97,7 @@ pub(super) fn forge(
 }
 
 /// What an enemy without keys puts where signatures belong.
+#[derive(Clone, Copy)]
 enum Pretence {
     /// Keys of his own under the genuine names.
     OtherKeys,

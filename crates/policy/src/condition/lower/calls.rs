@@ -9,7 +9,7 @@ use super::super::names::{FUNCTIONS, MACROS, PAST, Signature, Style, function};
 use super::super::node::{Asked, Constant, Function, Kind, Node, Sweep};
 use super::super::position::{name_before, problem_at};
 use super::super::span;
-use super::{Lowered, Lowering, cut};
+use super::{Lowered, Lowering, cut, leftmost};
 use crate::question::Scope;
 
 /// Largest compiled pattern, in bytes, and largest cache of its matcher.
@@ -17,10 +17,10 @@ const MAX_PATTERN: usize = 1 << 20;
 
 impl Lowering<'_> {
     pub(super) fn lower_call(&mut self, id: u64, call: &CallExpr) -> Option<Lowered> {
-        if call.target.is_none() {
-            if let Ok(lowered) = self.lower_operator(id, call) {
-                return lowered;
-            }
+        if call.target.is_none()
+            && let Ok(lowered) = self.lower_operator(id, call)
+        {
+            return lowered;
         }
         let name = call.func_name.as_str();
         let offset = name_before(self.text, self.offset(id), name);
@@ -28,7 +28,9 @@ impl Lowering<'_> {
             None if name == "has" => self.lower_has(offset, &call.args),
             Some(target) => match self.variable(target) {
                 Some(variable) => self.lower_past(offset, variable, name, &call.args),
-                None if MACROS.contains(&name) && name != "has" => self.lower_macro(offset, name, target, &call.args),
+                None if MACROS.contains(&name) && name != "has" => {
+                    self.lower_macro(offset, name, target, &call.args)
+                }
                 None => self.lower_function(offset, name, Some(target), &call.args),
             },
             None => self.lower_function(offset, name, None, &call.args),
@@ -57,7 +59,13 @@ impl Lowering<'_> {
         )
     }
 
-    fn lower_past(&mut self, offset: usize, variable: &str, name: &str, arguments: &[IdedExpr]) -> Option<Lowered> {
+    fn lower_past(
+        &mut self,
+        offset: usize,
+        variable: &str,
+        name: &str,
+        arguments: &[IdedExpr],
+    ) -> Option<Lowered> {
         let scope = match variable {
             "session" => Scope::Session,
             "agent" => Scope::Agent,
@@ -76,10 +84,13 @@ impl Lowering<'_> {
             return None;
         };
         let [argument] = arguments else {
-            self.report(offset, format!("`{variable}.{name}` takes one text, as in `{variable}.{name}(\"read_*\")`"));
+            self.report(
+                offset,
+                format!("`{variable}.{name}` takes one text, as in `{variable}.{name}(\"read_*\")`"),
+            );
             return None;
         };
-        let argument_id = argument.id;
+        let argument_id = leftmost(argument);
         let argument = self.lower(argument)?;
         let asked = match argument.node {
             Node::Constant(Constant::Text(text)) if text.is_empty() => {
@@ -89,11 +100,18 @@ impl Lowering<'_> {
             Node::Constant(Constant::Text(text)) => Asked::Fixed(function.question(scope, text.into())),
             node if matches!(argument.kind, Kind::Text | Kind::Any) => Asked::Computed(Box::new(node)),
             _ => {
-                self.problem(argument_id, format!("`{variable}.{name}` takes a string, and this is {}", argument.kind.words()));
+                self.problem(
+                    argument_id,
+                    format!("`{variable}.{name}` takes a string, and this is {}", argument.kind.words()),
+                );
                 return None;
             }
         };
-        Some(Lowered::new(Node::Past(*function, scope, asked), *kind).with(argument.fragile, argument.guards, true))
+        Some(Lowered::new(Node::Past(*function, scope, asked), *kind).with(
+            argument.fragile,
+            argument.guards,
+            true,
+        ))
     }
 
     fn lower_macro(
@@ -121,13 +139,16 @@ impl Lowering<'_> {
             Kind::Texts => Kind::Text,
             Kind::Any | Kind::List | Kind::Map => Kind::Any,
             other => {
-                self.report(offset, format!("`{name}` goes through a list or a map, and this is {}", other.words()));
+                self.report(
+                    offset,
+                    format!("`{name}` goes through a list or a map, and this is {}", other.words()),
+                );
                 return None;
             }
         };
         self.locals.push((local.clone(), element));
-        let test = test.map(|test| (test.id, self.lower(test)));
-        let body_id = body.id;
+        let test = test.map(|test| (leftmost(test), self.lower(test)));
+        let body_id = leftmost(body);
         let body = self.lower(body);
         self.locals.pop();
         let test = match test {
@@ -139,16 +160,19 @@ impl Lowering<'_> {
             self.problem(body_id, format!("`{name}` needs a condition, and this is {}", body.kind.words()));
             return None;
         }
-        if let Some((id, test)) = &test {
-            if !matches!(test.kind, Kind::Bool | Kind::Any) {
-                self.problem(*id, format!("`map` needs a condition here, and this is {}", test.kind.words()));
-                return None;
-            }
+        if let Some((id, test)) = &test
+            && !matches!(test.kind, Kind::Bool | Kind::Any)
+        {
+            self.problem(*id, format!("`map` needs a condition here, and this is {}", test.kind.words()));
+            return None;
         }
         let test = test.map(|(_, test)| test);
         let parts = || [Some(&range), test.as_ref(), Some(&body)].into_iter().flatten();
-        let (fragile, guards, asks) =
-            (parts().any(|part| part.fragile), parts().any(|part| part.guards), parts().any(|part| part.asks));
+        let (fragile, guards, asks) = (
+            parts().any(|part| part.fragile),
+            parts().any(|part| part.guards),
+            parts().any(|part| part.asks),
+        );
         let fragile = if body.guards { range.fragile } else { fragile };
         let kind = match name {
             "filter" => range.kind,
@@ -174,21 +198,32 @@ impl Lowering<'_> {
         target: Option<&IdedExpr>,
         arguments: &[IdedExpr],
     ) -> Option<Lowered> {
-        let given: Vec<(u64, Option<Lowered>)> =
-            target.into_iter().chain(arguments).map(|argument| (argument.id, self.lower(argument))).collect();
+        let given: Vec<(u64, Option<Lowered>)> = target
+            .into_iter()
+            .chain(arguments)
+            .map(|argument| (leftmost(argument), self.lower(argument)))
+            .collect();
         let Some(signature) = function(name) else {
             self.report(offset, unknown_function(name));
             return None;
         };
         let as_method = target.is_some();
-        if (as_method && signature.style == Style::Global) || (!as_method && signature.style == Style::Method) {
+        if (as_method && signature.style == Style::Global) || (!as_method && signature.style == Style::Method)
+        {
             let written = if as_method { format!("{name}(x)") } else { format!("x.{name}(…)") };
             self.report(offset, format!("`{name}` is written `{written}`"));
             return None;
         }
         if given.len() != signature.takes.len() {
             let expected = signature.takes.len() - usize::from(as_method);
-            self.report(offset, format!("`{name}` takes {expected} {} here, not {}", if expected == 1 { "argument" } else { "arguments" }, arguments.len()));
+            self.report(
+                offset,
+                format!(
+                    "`{name}` takes {expected} {} here, not {}",
+                    if expected == 1 { "argument" } else { "arguments" },
+                    arguments.len()
+                ),
+            );
             return None;
         }
         let mut fits = true;
@@ -196,7 +231,10 @@ impl Lowering<'_> {
             let Some(given) = given else { continue };
             if given.kind != Kind::Any && !takes.contains(&given.kind) && !takes.contains(&Kind::Any) {
                 let expected: Vec<&str> = takes.iter().map(|kind| kind.words()).collect();
-                self.problem(*id, format!("`{name}` is for {}, and this is {}", expected.join(" or "), given.kind.words()));
+                self.problem(
+                    *id,
+                    format!("`{name}` is for {}, and this is {}", expected.join(" or "), given.kind.words()),
+                );
                 fits = false;
             }
         }
@@ -226,30 +264,48 @@ impl Lowering<'_> {
                     }
                     Err(error) => {
                         let error = error.to_string();
-                        let line = error.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
+                        let line =
+                            error.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
                         self.problem(last_id, format!("this is not a pattern that can be used: {line}"));
                         None
                     }
                 }
             }
             (Function::Matches, _) => {
-                self.problem(last_id, "the pattern of `matches` is written in the condition, not computed".to_owned());
+                self.problem(
+                    last_id,
+                    "the pattern of `matches` is written in the condition, not computed".to_owned(),
+                );
                 None
             }
-            (Function::Duration, [Node::Constant(Constant::Text(text))]) => match span::parse_duration(text) {
-                Some(micros) => Some(Node::Constant(Constant::Duration(micros))),
-                None => {
-                    self.problem(last_id, format!("`{}` is not a duration; write for example \"1h30m\", \"90s\" or \"250ms\"", cut(text)));
+            (Function::Duration, [Node::Constant(Constant::Text(text))]) => {
+                if let Some(micros) = span::parse_duration(text) {
+                    Some(Node::Constant(Constant::Duration(micros)))
+                } else {
+                    self.problem(
+                        last_id,
+                        format!(
+                            "`{}` is not a duration; write for example \"1h30m\", \"90s\" or \"250ms\"",
+                            cut(text)
+                        ),
+                    );
                     None
                 }
-            },
-            (Function::Timestamp, [Node::Constant(Constant::Text(text))]) => match span::parse_timestamp(text) {
-                Some(micros) => Some(Node::Constant(Constant::Timestamp(micros))),
-                None => {
-                    self.problem(last_id, format!("`{}` is not a timestamp; write for example \"2026-11-15T20:45:00Z\"", cut(text)));
+            }
+            (Function::Timestamp, [Node::Constant(Constant::Text(text))]) => {
+                if let Some(micros) = span::parse_timestamp(text) {
+                    Some(Node::Constant(Constant::Timestamp(micros)))
+                } else {
+                    self.problem(
+                        last_id,
+                        format!(
+                            "`{}` is not a timestamp; write for example \"2026-11-15T20:45:00Z\"",
+                            cut(text)
+                        ),
+                    );
                     None
                 }
-            },
+            }
             (function, _) => Some(Node::Call(function, nodes)),
         }
     }

@@ -7,7 +7,7 @@ use proctor_core::nearest;
 
 use super::super::names::WEEKDAYS;
 use super::super::node::{Constant, Kind, Member, Node, Operator};
-use super::{Lowered, Lowering};
+use super::{Lowered, Lowering, leftmost};
 
 impl Lowering<'_> {
     /// The node of an operator; `Err` if the call is not one.
@@ -29,7 +29,7 @@ impl Lowering<'_> {
     }
 
     fn lower_logical(&mut self, left: &IdedExpr, right: &IdedExpr, sign: &str) -> Option<Lowered> {
-        let (left_id, right_id) = (left.id, right.id);
+        let (left_id, right_id) = (leftmost(left), leftmost(right));
         let (left, right) = (self.lower(left), self.lower(right));
         let (left, right) = (left?, right?);
         let fits = self.boolean(left_id, left.kind, sign) & self.boolean(right_id, right.kind, sign);
@@ -45,7 +45,7 @@ impl Lowering<'_> {
     }
 
     fn lower_not(&mut self, id: u64, operand: &IdedExpr) -> Option<Lowered> {
-        let operand_id = operand.id;
+        let operand_id = leftmost(operand);
         let operand = self.lower(operand)?;
         if !self.boolean(operand_id, operand.kind, "!") {
             return None;
@@ -73,7 +73,7 @@ impl Lowering<'_> {
     }
 
     fn lower_choice(&mut self, test: &IdedExpr, then: &IdedExpr, otherwise: &IdedExpr) -> Option<Lowered> {
-        let test_id = test.id;
+        let test_id = leftmost(test);
         let (test, then, otherwise) = (self.lower(test), self.lower(then), self.lower(otherwise));
         let (test, then, otherwise) = (test?, then?, otherwise?);
         if !self.boolean(test_id, test.kind, "?") {
@@ -90,16 +90,18 @@ impl Lowering<'_> {
     }
 
     fn lower_index(&mut self, id: u64, operand: &IdedExpr, index: &IdedExpr) -> Option<Lowered> {
-        let index_id = index.id;
+        let index_id = leftmost(index);
         let variable = self.variable(operand);
         let index = self.lower(index);
         if let Some(variable) = variable {
-            return match index?.node {
-                Node::Constant(Constant::Text(name)) => self.lower_member(index_id, variable, &name),
-                _ => {
-                    self.problem(index_id, format!("members of `{variable}` are named in the condition, not computed"));
-                    None
-                }
+            return if let Node::Constant(Constant::Text(name)) = index?.node {
+                self.lower_member(index_id, variable, &name)
+            } else {
+                self.problem(
+                    index_id,
+                    format!("members of `{variable}` are named in the condition, not computed"),
+                );
+                None
             };
         }
         let operand = self.lower(operand);
@@ -113,12 +115,17 @@ impl Lowering<'_> {
             }
         };
         if operand.kind.is_list() && !(index.kind == Kind::Any || index.kind.is_number()) {
-            self.problem(index_id, format!("the index of a list is an int, and this is {}", index.kind.words()));
+            self.problem(
+                index_id,
+                format!("the index of a list is an int, and this is {}", index.kind.words()),
+            );
             return None;
         }
         let fragile = operand.fragile || index.fragile || matches!(operand.kind, Kind::Any | Kind::Map);
         let (guards, asks) = (operand.guards || index.guards, operand.asks || index.asks);
-        Some(Lowered::new(Node::Index(Box::new((operand.node, index.node))), kind).with(fragile, guards, asks))
+        Some(
+            Lowered::new(Node::Index(Box::new((operand.node, index.node))), kind).with(fragile, guards, asks),
+        )
     }
 
     fn lower_binary(
@@ -129,7 +136,7 @@ impl Lowering<'_> {
         left: &IdedExpr,
         right: &IdedExpr,
     ) -> Option<Lowered> {
-        let (left_id, right_id) = (left.id, right.id);
+        let (left_id, right_id) = (leftmost(left), leftmost(right));
         let (left, right) = (self.lower(left), self.lower(right));
         let (left, right) = (left?, right?);
         let known_words = self.check_words(left_id, &left.node, right_id, &right.node);
@@ -148,7 +155,10 @@ impl Lowering<'_> {
         }
         let (fragile, guards, asks) =
             (left.fragile || right.fragile, left.guards || right.guards, left.asks || right.asks);
-        Some(Lowered::new(Node::Binary(operator, Box::new((left.node, right.node))), kind).with(fragile, guards, asks))
+        Some(
+            Lowered::new(Node::Binary(operator, Box::new((left.node, right.node))), kind)
+                .with(fragile, guards, asks),
+        )
     }
 
     /// `action.kind` and `time.weekday` have fixed words: comparing them with another is a slip of the pen.
@@ -229,7 +239,9 @@ fn result_kind(operator: Operator, left: Kind, right: Kind) -> Option<Kind> {
             comparable.then_some(Bool)
         }
         Operator::Less | Operator::LessEqual | Operator::Greater | Operator::GreaterEqual => {
-            let ordered = |kind: Kind| matches!(kind, Any | Bool | Int | Uint | Double | Text | Bytes | Duration | Timestamp);
+            let ordered = |kind: Kind| {
+                matches!(kind, Any | Bool | Int | Uint | Double | Text | Bytes | Duration | Timestamp)
+            };
             let comparable = ordered(left)
                 && ordered(right)
                 && (left == right || left == Any || right == Any || (left.is_number() && right.is_number()));

@@ -175,11 +175,15 @@ impl Builder {
         };
         let value = match holds {
             Holds::List(items) => {
-                items.iter().for_each(|node| add(node));
+                for node in &items {
+                    add(node);
+                }
                 Value::List(items)
             }
             Holds::Map { entries, .. } => {
-                entries.iter().for_each(|(_, node)| add(node));
+                for (_, node) in &entries {
+                    add(node);
+                }
                 text += entries.iter().map(|(key, _)| key.name.len()).sum::<usize>();
                 Value::Map(entries)
             }

@@ -57,7 +57,7 @@ fn an_alias_bomb_is_counted_not_built() {
     let mut source = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..30 {
         let alias = format!("*a{}", level - 1);
-        source.push_str(&format!("a{level}: &a{level} [{}]\n", [alias.as_str(); 10].join(", ")));
+        source.extend([format!("a{level}: &a{level} [{}]\n", [alias.as_str(); 10].join(", "))]);
     }
     let messages = refused(source.as_bytes());
     assert_eq!(messages, ["p:5:45: more than 100000 values, aliases counted as what they stand for"]);

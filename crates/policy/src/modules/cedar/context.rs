@@ -1,0 +1,100 @@
+//! The record as Cedar's context. Only what the policies read is built.
+
+use std::collections::BTreeSet;
+
+use cedar_policy::RestrictedExpression;
+use rust_decimal::{Decimal, RoundingStrategy};
+
+use proctor_core::json::Json;
+
+use super::super::record::{self, ACTION, Part};
+use crate::input::Input;
+
+/// What policies read of the context.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reads {
+    pub(super) action: BTreeSet<&'static str>,
+    pub(super) agent: bool,
+    pub(super) session: bool,
+    pub(super) time: bool,
+    /// The context as a whole, or something that cannot be told.
+    pub(super) everything: bool,
+}
+
+impl Reads {
+    pub(super) fn merge(&mut self, other: &Reads) {
+        self.action.extend(&other.action);
+        self.agent |= other.agent;
+        self.session |= other.session;
+        self.time |= other.time;
+        self.everything |= other.everything;
+    }
+}
+
+pub(super) fn pairs(input: &Input, reads: &Reads) -> Vec<(String, RestrictedExpression)> {
+    let action = ACTION
+        .into_iter()
+        .filter(|name| reads.everything || reads.action.contains(name))
+        .filter_map(|name| record::action(input, name).map(|part| (name, part)));
+    let mut pairs = vec![("action".to_owned(), record_of(action))];
+    if reads.everything || reads.agent {
+        pairs.push(("agent".to_owned(), record_of(record::agent(input))));
+    }
+    if reads.everything || reads.session {
+        pairs.push(("session".to_owned(), record_of(record::session(input))));
+    }
+    if reads.everything || reads.time {
+        pairs.push(("time".to_owned(), record_of(record::time(input))));
+    }
+    pairs
+}
+
+fn record_of<'i>(members: impl IntoIterator<Item = (&'static str, Part<'i>)>) -> RestrictedExpression {
+    new_record(members.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part_value(&part)?))))
+}
+
+/// Names are unique in the record and in JSON that was read; should they not be, an empty record makes policies that read it
+/// fail, which denies.
+fn new_record(members: impl IntoIterator<Item = (String, RestrictedExpression)>) -> RestrictedExpression {
+    RestrictedExpression::new_record(members)
+        .unwrap_or_else(|_| RestrictedExpression::new_set(std::iter::empty()))
+}
+
+fn part_value(part: &Part<'_>) -> Option<RestrictedExpression> {
+    Some(match part {
+        Part::Text(text) => RestrictedExpression::new_string((*text).to_owned()),
+        Part::Built(text) => RestrictedExpression::new_string(text.clone()),
+        Part::Whole(number) => RestrictedExpression::new_long(i64::try_from(*number).unwrap_or(i64::MAX)),
+        Part::Decimal(number) => decimal(*number),
+        Part::Texts(texts) => RestrictedExpression::new_set(
+            texts.iter().map(|text| RestrictedExpression::new_string((*text).to_owned())),
+        ),
+        // A message without arguments has an empty record of them.
+        Part::Json(Json::Null) => new_record(std::iter::empty()),
+        Part::Json(json) => json_value(json)?,
+    })
+}
+
+/// Recursion is bounded by the depth that the JSON parser allows.
+fn json_value(json: &Json) -> Option<RestrictedExpression> {
+    Some(match json {
+        Json::Null => return None,
+        Json::Bool(value) => RestrictedExpression::new_bool(*value),
+        Json::Number(text) => match text.parse::<i64>() {
+            Ok(whole) => RestrictedExpression::new_long(whole),
+            Err(_) => RestrictedExpression::new_string(text.to_string()),
+        },
+        Json::String(text) => RestrictedExpression::new_string(text.clone()),
+        Json::Array(items) => RestrictedExpression::new_set(items.iter().filter_map(json_value)),
+        Json::Object(members) => {
+            new_record(members.iter().filter_map(|(name, value)| Some((name.clone(), json_value(value)?))))
+        }
+    })
+}
+
+/// Cedar's decimals have four places and a range: money is rounded up, and what is too much is the most that there is.
+fn decimal(number: Decimal) -> RestrictedExpression {
+    let limit = Decimal::new(i64::MAX, 4);
+    let number = number.round_dp_with_strategy(4, RoundingStrategy::AwayFromZero).clamp(-limit, limit);
+    RestrictedExpression::new_decimal(format!("{number:.4}"))
+}

@@ -1,0 +1,118 @@
+//! The record that modules see.
+
+use jiff::tz::TimeZone;
+
+use proctor_core::json::Json;
+
+use crate::input::Input;
+
+/// Members of `action`.
+pub(super) const ACTION: [&str; 25] = [
+    "kind",
+    "name",
+    "tool",
+    "args",
+    "result",
+    "metadata",
+    "operation",
+    "path",
+    "command",
+    "host",
+    "port",
+    "url",
+    "model",
+    "text",
+    "tokens",
+    "cost_usd",
+    "cwd",
+    "depth",
+    "door",
+    "paths",
+    "writes",
+    "commands",
+    "hosts",
+    "unknown",
+    "findings",
+];
+/// Members of `agent`.
+pub(super) const AGENT: [&str; 4] = ["name", "principal", "team", "org"];
+/// Members of `session`.
+pub(super) const SESSION: [&str; 1] = ["id"];
+/// Members of `time`.
+pub(super) const TIME: [&str; 5] = ["now", "hour", "minute", "weekday", "date"];
+
+const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+/// A member of the record: borrowed from the input where it can be.
+pub(super) enum Part<'i> {
+    Text(&'i str),
+    Built(String),
+    Whole(u64),
+    /// A decimal number.
+    Decimal(rust_decimal::Decimal),
+    Texts(Vec<&'i str>),
+    Json(&'i Json),
+}
+
+/// The member of `action` with that name.
+pub(super) fn action<'i>(input: &'i Input, name: &str) -> Option<Part<'i>> {
+    let facts = &input.facts;
+    let texts = |texts: &'i [String]| Part::Texts(texts.iter().map(String::as_str).collect());
+    Some(match name {
+        "kind" => Part::Text(facts.kind.word()),
+        "name" => Part::Text(&facts.name),
+        "tool" => Part::Text(&facts.tool),
+        "args" => Part::Json(&facts.args),
+        "result" => Part::Json(&facts.result),
+        "metadata" => Part::Json(&facts.metadata),
+        "operation" => Part::Text(&facts.operation),
+        "path" => Part::Text(&facts.path),
+        "command" => Part::Text(&facts.command),
+        "host" => Part::Text(&facts.host),
+        "port" => Part::Whole(u64::from(facts.port)),
+        "url" => Part::Text(&facts.url),
+        "model" => Part::Text(&facts.model),
+        "text" => Part::Text(&facts.text),
+        "tokens" => Part::Whole(facts.tokens),
+        "cost_usd" => Part::Decimal(facts.cost_usd),
+        "cwd" => Part::Text(&facts.cwd),
+        "depth" => Part::Whole(u64::from(facts.depth)),
+        "door" => Part::Text(&facts.door),
+        "paths" => texts(&facts.paths),
+        "writes" => texts(&facts.writes),
+        "commands" => texts(&facts.commands),
+        "hosts" => texts(&facts.hosts),
+        "unknown" => texts(&facts.unknown),
+        "findings" => Part::Texts(input.findings.iter().map(|finding| finding.kind.as_str()).collect()),
+        _ => return None,
+    })
+}
+
+/// The members of `agent`.
+pub(super) fn agent(input: &Input) -> [(&'static str, Part<'_>); 4] {
+    [
+        ("name", Part::Text(&input.agent)),
+        ("principal", Part::Text(&input.caller.principal)),
+        ("team", Part::Text(&input.caller.team)),
+        ("org", Part::Text(&input.caller.org)),
+    ]
+}
+
+/// The members of `session`.
+pub(super) fn session(input: &Input) -> [(&'static str, Part<'_>); 1] {
+    [("id", Part::Built(input.session.to_string()))]
+}
+
+/// The members of `time`, in UTC. Empty for a moment outside the calendar, so that what reads them fails.
+pub(super) fn time(input: &Input) -> Vec<(&'static str, Part<'_>)> {
+    let Ok(moment) = jiff::Timestamp::from_microsecond(input.now.micros()) else { return Vec::new() };
+    let civil = TimeZone::UTC.to_datetime(moment);
+    let weekday = usize::try_from(civil.weekday().to_monday_zero_offset()).unwrap_or(usize::MAX);
+    vec![
+        ("now", Part::Built(input.now.to_string())),
+        ("hour", Part::Whole(u64::try_from(civil.hour()).unwrap_or(0))),
+        ("minute", Part::Whole(u64::try_from(civil.minute()).unwrap_or(0))),
+        ("weekday", Part::Text(WEEKDAYS.get(weekday).copied().unwrap_or_default())),
+        ("date", Part::Built(civil.date().to_string())),
+    ]
+}

@@ -1,0 +1,377 @@
+//! The documentation holds: its commands run and print what it says, its links lead somewhere, and the list of commands is
+//! the program's own.
+//!
+//! A block marked `sh` is run; all of a page run in one shell, in order, in a scratch folder. If the next block is marked `text`, it
+//! is what the commands print on stdout: `…` stands for any text within a line, and for any number of lines where it stands
+//! alone. Blocks with other marks are not run.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use support::binary;
+
+/// Pages that show no command that could run.
+const WITHOUT_COMMANDS: &[&str] = &["cli.md", "compatibility.md", "performance.md", "style.md", "verification.md"];
+
+/// What stands above the generated part of `docs/cli.md`.
+const GENERATED: &str = "<!-- Below this line the page is made from `--help`. -->\n";
+
+#[test]
+fn commands_in_the_pages_do_what_the_pages_say() {
+    let mut problems = Vec::new();
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let blocks = blocks(&text);
+        let name = page.file_name().unwrap().to_str().unwrap();
+        let runs = blocks.iter().any(|block| block.mark == "sh");
+        if runs == WITHOUT_COMMANDS.contains(&name) {
+            problems.push(format!("{name}: a page shows commands that run, or stands in WITHOUT_COMMANDS; this does not fit"));
+        }
+        if runs {
+            problems.extend(run_page(name, &blocks));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+#[test]
+fn the_first_command_of_the_readme_answers() {
+    let text = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let blocks = blocks(&text);
+    let shown: Vec<&str> = blocks.iter().filter(|block| block.mark == "console").map(|block| block.body.trim()).collect();
+    let [first, second] = shown.as_slice() else { panic!("two commands set it up, these are {shown:#?}") };
+    assert_eq!(*second, "./scripts/test");
+    assert!(root().join("scripts/test").exists());
+    // The same program, already built, on a copy of what it reads.
+    let (build, program) = ("cargo run --release -p proctor --", "proctor");
+    assert!(first.contains(build), "{first}");
+    let scratch = Scratch::new();
+    scratch.copy("schemas/examples/balanced.yaml");
+    let output = scratch.shell(&first.replace(build, program)).output().unwrap();
+    let answer = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{answer}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(answer.contains("\"decision\":\"deny\"") && answer.contains("\"recorded\":true"), "{answer}");
+    let left: BTreeSet<String> = names_in(&scratch.work());
+    assert_eq!(left, BTreeSet::from(["schemas".to_owned(), "target".to_owned()]), "something is left outside `target`");
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut problems = Vec::new();
+    for page in all_markdown() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let folder = page.parent().unwrap();
+        for target in links(&text) {
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((&target, ""));
+            let file = if file.is_empty() { page.clone() } else { folder.join(file) };
+            if !file.exists() {
+                problems.push(format!("{}: `{target}` is not there", page.display()));
+            } else if !heading.is_empty() && !headings(&std::fs::read_to_string(&file).unwrap()).contains(heading) {
+                problems.push(format!("{}: `{target}` names a heading that is not there", page.display()));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn the_list_of_commands_is_the_programs_own() {
+    let file = root().join("docs/cli.md");
+    let page = std::fs::read_to_string(&file).unwrap();
+    let (written, old) = page.split_once(GENERATED).expect("docs/cli.md has the line above its generated part");
+    let mut new = String::from("\n");
+    let common = help(&[]);
+    let common_flags: BTreeSet<String> = entries(common.section("Options:")).map(|entry| flag(entry).to_owned()).collect();
+    new.push_str(&format!("## Flags of every command\n\n```\n{}\n```\n", common.section("Options:")));
+    describe(&mut Vec::new(), &common_flags, &mut new);
+    if old != new && std::env::var("PROCTOR_WRITE_DOCS").is_ok_and(|value| value == "1") {
+        std::fs::write(&file, format!("{written}{GENERATED}{new}")).unwrap();
+        return;
+    }
+    assert!(old == new, "docs/cli.md is not what `--help` says: run this test with PROCTOR_WRITE_DOCS=1");
+}
+
+#[test]
+fn comparing_is_strict_where_nothing_is_left_open() {
+    let same = |expected: &str, got: &str| fits(&expected.lines().collect::<Vec<_>>(), &got.lines().collect::<Vec<_>>());
+    assert!(same("a\nb", "a\nb"));
+    assert!(!same("a\nb", "a") && !same("a", "a\nb") && !same("", "a"));
+    assert!(same("a…c", "abc") && same("a…c", "ac") && same("…c", "abc") && same("a…", "abc"));
+    assert!(!same("a…c", "abd") && !same("ab…ba", "aba") && !same("a…b…c", "acb"));
+    assert!(same("a\n…\nz", "a\nz") && same("a\n…\nz", "a\nb\nc\nz") && !same("a\n…\nz", "a\nb"));
+}
+
+// Pages.
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn names_in(folder: &Path) -> BTreeSet<String> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn markdown_in(folder: &Path) -> Vec<PathBuf> {
+    names_in(folder).into_iter().filter(|name| name.ends_with(".md")).map(|name| folder.join(name)).collect()
+}
+
+/// The pages whose commands run.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md")];
+    pages.extend(markdown_in(&root().join("docs")));
+    assert!(pages.len() > 10, "{pages:?}");
+    pages
+}
+
+fn all_markdown() -> Vec<PathBuf> {
+    let mut pages = markdown_in(&root());
+    pages.extend(markdown_in(&root().join("docs")));
+    pages.extend(markdown_in(&root().join("docs/design")));
+    pages
+}
+
+/// A fenced block.
+struct Block {
+    mark: String,
+    body: String,
+    line: usize,
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(mark)) => open = Some(Block { mark: mark.trim().to_owned(), body: String::new(), line: number }),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some(block), None) => {
+                block.body.push_str(line);
+                block.body.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    blocks
+}
+
+// Running.
+
+/// A folder to run commands in, with the program on the path and a home of its own.
+struct Scratch {
+    dir: tempfile::TempDir,
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        let scratch = Scratch { dir: tempfile::tempdir().unwrap() };
+        for folder in ["work", "home", "bin"] {
+            std::fs::create_dir(scratch.dir.path().join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(binary(), scratch.dir.path().join("bin/proctor")).unwrap();
+        scratch
+    }
+
+    fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    /// Copies a file of the repository to the same place below the working folder.
+    fn copy(&self, name: &str) {
+        let target = self.work().join(name);
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::copy(root().join(name), target).unwrap();
+    }
+
+    fn shell(&self, script: &str) -> Command {
+        let file = self.dir.path().join("script");
+        std::fs::write(&file, script).unwrap();
+        let mut path = self.dir.path().join("bin").into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let mut command = Command::new("sh");
+        command.arg("-eu").arg(file).current_dir(self.work()).stdin(Stdio::null());
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PROCTOR_")) {
+            command.env_remove(name);
+        }
+        command
+            .env("PATH", path)
+            .env("HOME", self.dir.path().join("home"))
+            .env("XDG_CONFIG_HOME", self.dir.path().join("config"))
+            .env("USER", "reader")
+            .env("NO_COLOR", "1");
+        command
+    }
+}
+
+/// Runs the commands of a page. Gives what does not hold.
+fn run_page(name: &str, blocks: &[Block]) -> Vec<String> {
+    let scratch = Scratch::new();
+    let ready = |index: usize| format!("== block {index} of {name}");
+    let mut script = String::new();
+    for (index, block) in blocks.iter().enumerate().filter(|(_, block)| block.mark == "sh") {
+        script.push_str(&format!("{}echo '{}'\n", block.body, ready(index)));
+    }
+    let output = scratch.shell(&script).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut problems = Vec::new();
+    let mut rest = printed.as_str();
+    for (index, block) in blocks.iter().enumerate().filter(|(_, block)| block.mark == "sh") {
+        let Some((got, after)) = rest.split_once(&format!("{}\n", ready(index))) else {
+            let code = output.status.code();
+            let said = String::from_utf8_lossy(&output.stderr);
+            problems.push(format!("{name}:{}: the commands failed ({code:?})\n{rest}{said}", block.line));
+            return problems;
+        };
+        rest = after;
+        let Some(expected) = blocks.get(index + 1).filter(|next| next.mark == "text") else { continue };
+        if !fits(&expected.body.lines().collect::<Vec<_>>(), &got.lines().collect::<Vec<_>>()) {
+            problems.push(format!("{name}:{}: expected\n{}but got\n{got}", expected.line, expected.body));
+        }
+    }
+    problems
+}
+
+/// Whether lines are what is expected of them.
+fn fits(expected: &[&str], got: &[&str]) -> bool {
+    // Which numbers of lines the expectation so far can stand for.
+    let mut reached = vec![false; got.len() + 1];
+    reached[0] = true;
+    for pattern in expected {
+        let mut next = vec![false; got.len() + 1];
+        let mut any_before = false;
+        for count in 0..=got.len() {
+            any_before |= reached[count];
+            next[count] = if pattern.trim() == "…" {
+                any_before
+            } else {
+                count > 0 && reached[count - 1] && line_fits(pattern, got[count - 1])
+            };
+        }
+        reached = next;
+    }
+    reached[got.len()]
+}
+
+fn line_fits(pattern: &str, line: &str) -> bool {
+    let pieces: Vec<&str> = pattern.trim_end().split('…').collect();
+    let line = line.trim_end();
+    let [first, middle @ .., last] = pieces.as_slice() else { return pattern.trim_end() == line };
+    let Some(mut rest) = line.strip_prefix(first) else { return false };
+    for piece in middle {
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+// Links.
+
+/// The targets of links outside of code.
+fn links(text: &str) -> Vec<String> {
+    let mut targets = Vec::new();
+    let mut code = false;
+    for line in text.lines() {
+        code ^= line.starts_with("```");
+        if code {
+            continue;
+        }
+        // Every second part is between backticks.
+        for prose in line.split('`').step_by(2) {
+            let found = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+            targets.extend(found.map(|(target, _)| target.to_owned()));
+        }
+    }
+    targets
+}
+
+/// The names under which a page's headings can be linked to.
+fn headings(text: &str) -> BTreeSet<String> {
+    let titles = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |character: &char| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_');
+    titles.map(|title| title.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+}
+
+// The list of commands.
+
+/// What `-h` prints, in its parts.
+struct Help(Vec<String>);
+
+fn help(command: &[String]) -> Help {
+    let mut run = Command::new(binary());
+    run.args(command).arg("-h").stdin(Stdio::null()).env("NO_COLOR", "1").env("COLUMNS", "100");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PROCTOR_")) {
+        run.env_remove(name);
+    }
+    let output = run.output().unwrap();
+    assert!(output.status.success(), "{command:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    Help(text.trim_end().split("\n\n").map(str::to_owned).collect())
+}
+
+impl Help {
+    /// The part under this title, without the title.
+    fn section(&self, title: &str) -> &str {
+        self.0.iter().find_map(|part| part.strip_prefix(title)).map_or("", |part| part.trim_start_matches('\n'))
+    }
+
+    fn about(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+
+    fn subcommands(&self) -> Vec<String> {
+        let lines = self.section("Commands:").lines();
+        let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+        names.filter(|name| *name != "help").map(str::to_owned).collect()
+    }
+}
+
+/// The entries of a list of options: a line that begins with a flag, and the lines that go on.
+fn entries(options: &str) -> impl Iterator<Item = &str> {
+    let mut starts: Vec<usize> = Vec::new();
+    let mut offset = 0;
+    for line in options.split_inclusive('\n') {
+        let text = line.trim_start();
+        if text.starts_with('-') && line.len() - text.len() <= 6 {
+            starts.push(offset);
+        }
+        offset += line.len();
+    }
+    let ends: Vec<usize> = starts.iter().skip(1).copied().chain([options.len()]).collect();
+    starts.into_iter().zip(ends).map(|(start, end)| options[start..end].trim_end_matches('\n'))
+}
+
+/// The long name of an entry.
+fn flag(entry: &str) -> &str {
+    let start = entry.find("--").unwrap_or(0);
+    entry[start..].split([' ', '\n', '=']).next().unwrap_or_default()
+}
+
+fn describe(command: &mut Vec<String>, common: &BTreeSet<String>, out: &mut String) {
+    let help = help(command);
+    if !command.is_empty() {
+        let level = "#".repeat(command.len() + 1);
+        out.push_str(&format!("\n{level} proctor {}\n\n{}\n\n```\n{}\n", command.join(" "), help.about(), help.0[1]));
+        if !help.section("Arguments:").is_empty() {
+            out.push_str(&format!("\n{}\n", help.section("Arguments:")));
+        }
+        let own: Vec<&str> = entries(help.section("Options:")).filter(|entry| !common.contains(flag(entry))).collect();
+        if !own.is_empty() {
+            out.push_str(&format!("\n{}\n", own.join("\n")));
+        }
+        out.push_str("```\n");
+    }
+    for name in help.subcommands() {
+        command.push(name);
+        describe(command, common, out);
+        command.pop();
+    }
+}
