@@ -12,6 +12,7 @@ mod scalar;
 pub mod schema;
 mod sections;
 pub mod target;
+mod yaml;
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
@@ -20,6 +21,7 @@ use rust_decimal::Decimal;
 pub use fuzz::fuzz_document;
 pub use node::{MAX_DEPTH, MAX_NODES, MAX_SOURCE_BYTES, MAX_TEXT_BYTES};
 pub use read::read_document;
+pub use yaml::yaml_to_json;
 pub use rules::{DEFAULT_RETRY_AFTER_MS, MAX_RULES, MAX_WHEN_BYTES};
 
 /// Where something stands in a source file; line and column from 1, column in characters.
@@ -168,7 +170,7 @@ pub enum Module {
 /// `tools.NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSection {
-    /// The key: a name, a glob, or `*`.
+    /// The key: a name, or `*`.
     pub name: String,
     /// `allow`; absent is false.
     pub allow: bool,
@@ -216,8 +218,6 @@ pub struct BudgetSection {
     pub timezone: String,
     /// `window`: a rolling window instead of the calendar day, in microseconds.
     pub window_micros: Option<u64>,
-    /// `action_on_exceed: suspend`.
-    pub suspend: bool,
 }
 
 /// One limit of a budget.

@@ -173,7 +173,7 @@ fn document() -> impl Strategy<Value = Document> {
     let sections = (
         option::of(vec(nonblank().prop_map(here), 0..3)),
         option::of((vec("[a-z]{1,5}".prop_map(here), 0..3), option::of(actions))),
-        option::of((limits(), option::of(1_u64..1_000_000_000), any::<bool>())),
+        option::of((limits(), option::of(1_u64..1_000_000_000))),
         option::of(hours),
         option::of((option::of(capabilities.clone()), capabilities)),
         option::of(1_u32..),
@@ -206,11 +206,10 @@ fn document() -> impl Strategy<Value = Document> {
                 credential_action,
                 at: Position::default(),
             }),
-            budget: budget.map(|(limits, window_micros, suspend)| BudgetSection {
+            budget: budget.map(|(limits, window_micros)| BudgetSection {
                 limits,
                 timezone: "UTC".to_owned(),
                 window_micros,
-                suspend,
             }),
             active_hours,
             capabilities: capabilities.map(|(allow, deny)| CapabilitySection {
@@ -300,7 +299,7 @@ fn render(document: &Document) -> Json {
         if let Some(micros) = budget.window_micros {
             section.push("window", format!("{micros}us"));
         }
-        section.push("action_on_exceed", if budget.suspend { "suspend" } else { "deny" });
+        section.push("action_on_exceed", "deny");
         out.push("budget", section);
     }
     if let Some(hours) = &document.active_hours {

@@ -39,7 +39,7 @@ budget:
   calls: {team_monthly: 7}
   timezone: Europe/Berlin
   window: 1h30m
-  action_on_exceed: suspend
+  action_on_exceed: deny
 schedule: {active_hours: {start: 09:00, end: 17:30, timezone: Asia/Taipei}}
 capabilities: {allow: [file_read, "mcp_tool:search"], deny: [terminal_exec, "model:gpt"]}
 approval_timeout_secs: 600
@@ -89,8 +89,8 @@ rules:
         ]
     );
     assert_eq!(
-        (budget.timezone.as_str(), budget.window_micros, budget.suspend),
-        ("Europe/Berlin", Some(5_400_000_000), true)
+        (budget.timezone.as_str(), budget.window_micros),
+        ("Europe/Berlin", Some(5_400_000_000))
     );
     assert_eq!(
         document.active_hours,

@@ -142,7 +142,7 @@ fn context_field(field: &str, input: &Input) -> Option<Json> {
     match field {
         "agent.depth" => Some(Json::from(input.facts.depth)),
         "agent.is_root" => Some(Json::Bool(input.facts.depth == 0)),
-        "agent.team_id" | "source.team_id" => Some(Json::from(input.caller.team.as_str())),
+        "agent.team_id" | "source.team_id" if !input.caller.team.is_empty() => Some(Json::from(input.caller.team.as_str())),
         _ => None,
     }
 }

@@ -113,11 +113,8 @@ fn compile_rules(
 
 /// The place in the file of a place inside a condition.
 fn inside(text: &Located<String>, line: usize, column: usize) -> Position {
-    if line <= 1 {
-        Position { line: text.at.line, column: text.at.column + column.saturating_sub(1) }
-    } else {
-        Position { line: text.at.line + line - 1, column }
-    }
+    let lines_before: usize = text.value.lines().take(line.saturating_sub(1)).map(|line| line.chars().count() + 1).sum();
+    text.at.inside(&text.value, lines_before + column.saturating_sub(1))
 }
 
 fn compile_modules(

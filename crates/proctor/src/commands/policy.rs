@@ -33,7 +33,7 @@ pub(super) fn run(context: &Context, command: PolicyCommand) -> Outcome {
         PolicyCommand::Test { file } => policy_test::run(context, &file),
         PolicyCommand::Scan => scan(context),
         PolicyCommand::Schema => {
-            output::data("{}")?;
+            output::data(proctor_policy::document::schema::SCHEMA.trim_end())?;
             Ok(OK)
         }
     }
