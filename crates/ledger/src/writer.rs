@@ -267,6 +267,16 @@ impl Ledger {
         &self.key
     }
 
+    /// Writes everything that is queued and signs a last checkpoint. After that nothing can be appended any more.
+    pub fn finish(&self) {
+        self.queue.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A writer that panicked has refused everything queued; there is nobody left to tell here.
+            let _ = thread.join();
+        }
+    }
+
     /// Writes everything that is queued, signs a last checkpoint, and gives up the ownership.
     pub fn close(self) {
         drop(self);
@@ -329,12 +339,7 @@ impl Ledger {
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        self.queue.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // A writer that panicked has refused everything queued; there is nobody left to tell here.
-            let _ = thread.join();
-        }
+        self.finish();
     }
 }
 

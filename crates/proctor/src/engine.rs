@@ -343,11 +343,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Waits until everything that is queued is on record, and signs it.
-    pub fn drain(&self) {
-        if let Err(problem) = self.ledger.checkpoint() {
-            crate::log::say(&format!("the ledger could not sign its last checkpoint: {problem}"));
-        }
+    /// Waits until everything that is queued is on record, signs it, and ends the writer.
+    pub fn finish(&self) {
+        self.ledger.finish();
     }
 }
 

@@ -53,7 +53,13 @@ fn read_in_another_process(dir: &Path) {
     if is_root {
         command.uid(NOBODY).gid(NOBODY);
     }
-    let output = command.output().unwrap();
+    // A process that another test starts at this moment may hold the copy open for writing until it runs.
+    let output = loop {
+        match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            output => break output.unwrap(),
+        }
+    };
     std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755)).unwrap();
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

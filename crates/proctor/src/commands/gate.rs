@@ -196,7 +196,7 @@ fn remember(engine: &Mutex<Option<Arc<Engine>>>, own: &Arc<Engine>) {
 fn drain(engine: &Mutex<Option<Arc<Engine>>>) {
     let own = engine.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(own) = own {
-        own.drain();
+        own.finish();
     }
 }
 

@@ -291,7 +291,7 @@ pub(super) fn carry_out(context: &Context, command: &Json) -> Result<Json, Failu
         Access::Owner(engine) => {
             let state = crate::state_dir::StateDir::new(&context.config.state);
             let answer = owner::run(command, &state, &engine).map_err(Failure::from);
-            engine.drain();
+            engine.finish();
             answer
         }
     }
