@@ -82,7 +82,7 @@ pub enum Command {
     /// Decide what agents asked for.
     #[command(subcommand)]
     Approve(ApproveCommand),
-    /// Make links under which this program is another one (attest-engine, agentcli, …), as far as this build can be it.
+    /// Make links for the programs that this build can be.
     Names {
         /// Folder for the links.
         dir: PathBuf,
@@ -267,7 +267,7 @@ pub enum AuditCommand {
     /// Print a proof that a record is in the ledger, or that one checkpoint continues another.
     Prove {
         /// Sequence or decision id.
-        #[arg(required_unless_present = "consistency")]
+        #[arg(required_unless_present_any = ["consistency", "check"])]
         record: Option<String>,
         /// Prove that the present ledger continues the one of this size.
         #[arg(long, value_name = "SIZE")]

@@ -31,7 +31,9 @@ pub struct Context {
 /// Runs a command.
 pub fn run(cli: Cli) -> Outcome {
     if let Command::Completion { shell } = &cli.command {
-        clap_complete::generate(*shell, &mut Cli::command(), "proctor", &mut std::io::stdout());
+        let mut script = Vec::new();
+        clap_complete::generate(*shell, &mut Cli::command(), "proctor", &mut script);
+        crate::output::data(String::from_utf8_lossy(&script).trim_end())?;
         return Ok(OK);
     }
     let directory = std::env::current_dir().map_err(|error| Failure::from(format!("working directory: {error}")))?;

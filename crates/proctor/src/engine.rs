@@ -274,6 +274,7 @@ impl Engine {
 
     fn not_recorded(&self, problem: &str) -> Answer {
         self.ledger.note_unrecorded();
+        let problem = problem.strip_prefix("not recorded: ").unwrap_or(problem);
         Answer::unrecorded_deny("not-recorded", format!("not recorded: {problem}"), self.policy().digest())
     }
 

@@ -5,16 +5,21 @@
 //! is what the commands print on stdout: `…` stands for any text within a line, and for any number of lines where it stands
 //! alone. Blocks with other marks are not run.
 
-mod support;
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::format_push_string,
+    reason = "a test fails by panicking, and is not in a hurry"
+)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use support::binary;
-
 /// Pages that show no command that could run.
-const WITHOUT_COMMANDS: &[&str] = &["cli.md", "compatibility.md", "performance.md", "style.md", "verification.md"];
+const WITHOUT_COMMANDS: &[&str] =
+    &["cli.md", "compatibility.md", "performance.md", "style.md", "verification.md"];
 
 /// What stands above the generated part of `docs/cli.md`.
 const GENERATED: &str = "<!-- Below this line the page is made from `--help`. -->\n";
@@ -28,7 +33,9 @@ fn commands_in_the_pages_do_what_the_pages_say() {
         let name = page.file_name().unwrap().to_str().unwrap();
         let runs = blocks.iter().any(|block| block.mark == "sh");
         if runs == WITHOUT_COMMANDS.contains(&name) {
-            problems.push(format!("{name}: a page shows commands that run, or stands in WITHOUT_COMMANDS; this does not fit"));
+            problems.push(format!(
+                "{name}: a page shows commands that run, or stands in WITHOUT_COMMANDS; this does not fit"
+            ));
         }
         if runs {
             problems.extend(run_page(name, &blocks));
@@ -41,7 +48,8 @@ fn commands_in_the_pages_do_what_the_pages_say() {
 fn the_first_command_of_the_readme_answers() {
     let text = std::fs::read_to_string(root().join("README.md")).unwrap();
     let blocks = blocks(&text);
-    let shown: Vec<&str> = blocks.iter().filter(|block| block.mark == "console").map(|block| block.body.trim()).collect();
+    let shown: Vec<&str> =
+        blocks.iter().filter(|block| block.mark == "console").map(|block| block.body.trim()).collect();
     let [first, second] = shown.as_slice() else { panic!("two commands set it up, these are {shown:#?}") };
     assert_eq!(*second, "./scripts/test");
     assert!(root().join("scripts/test").exists());
@@ -55,7 +63,11 @@ fn the_first_command_of_the_readme_answers() {
     assert!(output.status.success(), "{answer}{}", String::from_utf8_lossy(&output.stderr));
     assert!(answer.contains("\"decision\":\"deny\"") && answer.contains("\"recorded\":true"), "{answer}");
     let left: BTreeSet<String> = names_in(&scratch.work());
-    assert_eq!(left, BTreeSet::from(["schemas".to_owned(), "target".to_owned()]), "something is left outside `target`");
+    assert_eq!(
+        left,
+        BTreeSet::from(["schemas".to_owned(), "target".to_owned()]),
+        "something is left outside `target`"
+    );
 }
 
 #[test]
@@ -72,7 +84,9 @@ fn links_lead_somewhere() {
             let file = if file.is_empty() { page.clone() } else { folder.join(file) };
             if !file.exists() {
                 problems.push(format!("{}: `{target}` is not there", page.display()));
-            } else if !heading.is_empty() && !headings(&std::fs::read_to_string(&file).unwrap()).contains(heading) {
+            } else if !heading.is_empty()
+                && !headings(&std::fs::read_to_string(&file).unwrap()).contains(heading)
+            {
                 problems.push(format!("{}: `{target}` names a heading that is not there", page.display()));
             }
         }
@@ -84,10 +98,12 @@ fn links_lead_somewhere() {
 fn the_list_of_commands_is_the_programs_own() {
     let file = root().join("docs/cli.md");
     let page = std::fs::read_to_string(&file).unwrap();
-    let (written, old) = page.split_once(GENERATED).expect("docs/cli.md has the line above its generated part");
+    let (written, old) =
+        page.split_once(GENERATED).expect("docs/cli.md has the line above its generated part");
     let mut new = String::from("\n");
     let common = help(&[]);
-    let common_flags: BTreeSet<String> = entries(common.section("Options:")).map(|entry| flag(entry).to_owned()).collect();
+    let common_flags: BTreeSet<String> =
+        entries(common.section("Options:")).map(|entry| flag(entry).to_owned()).collect();
     new.push_str(&format!("## Flags of every command\n\n```\n{}\n```\n", common.section("Options:")));
     describe(&mut Vec::new(), &common_flags, &mut new);
     if old != new && std::env::var("PROCTOR_WRITE_DOCS").is_ok_and(|value| value == "1") {
@@ -97,14 +113,148 @@ fn the_list_of_commands_is_the_programs_own() {
     assert!(old == new, "docs/cli.md is not what `--help` says: run this test with PROCTOR_WRITE_DOCS=1");
 }
 
+/// Where a published limit stands in the source, how it is written there, and how `docs/limits.md` says it.
+const LIMITS: &[(&str, &str, &str)] = &[
+    ("proctor/src/lines.rs", "MAX_LINE: usize = 4 << 20;", "| Line of the gate | 4 MiB |"),
+    ("core/src/json/parse.rs", "MAX_DEPTH: usize = 128;", "| JSON, nested | 128 |"),
+    (
+        "proctor/src/commands/gate.rs",
+        "WAITING_ANSWERS: usize = 1024;",
+        "| Answers that wait to be written | 1024 |",
+    ),
+    ("proctor/src/gate.rs", "WAITING_ANSWERS: usize = 1024;", "| Answers that wait to be written | 1024 |"),
+    ("ledger/src/writer.rs", "queue_drafts: 4096,", "| Records that wait to be written | 4096, or 64 MiB |"),
+    (
+        "ledger/src/writer.rs",
+        "queue_bytes: 64 << 20,",
+        "| Records that wait to be written | 4096, or 64 MiB |",
+    ),
+    ("ledger/src/writer.rs", "batch_records: 2048,", "| Records in one commit | 2048, or 8 MiB |"),
+    ("ledger/src/writer.rs", "batch_bytes: 8 << 20,", "| Records in one commit | 2048, or 8 MiB |"),
+    ("proctor/src/config.rs", "unwrap_or(8000)", "| Time to answer | 8 s (`--answer-ms`) |"),
+    ("proctor/src/engine.rs", "TRIES: usize = 3;", "when the state moved | 3 |"),
+    ("proctor/src/owner.rs", "MAX_CONNECTIONS: usize = 64;", "| Connections to the owner | 64 |"),
+    ("core/src/record.rs", "MAX_LEAF: usize = 65_535;", "| Envelope of a record | 65,535 bytes |"),
+    ("core/src/record.rs", "MAX_CLAIMED: usize = 256;", "(names, ids, …) | 256 bytes |"),
+    ("ledger/src/writer.rs", "MAX_BODY: usize = 16 << 20;", "| Body of a record | 16 MiB |"),
+    ("proctor/src/approver.rs", "MAX_REASON: usize = 1024;", "| Reason of an approver | 1024 bytes |"),
+    ("ledger/src/note.rs", "MAX_SIGNATURES: usize = 32;", "its size | 32; 64 KiB |"),
+    ("ledger/src/note.rs", "MAX_NOTE_BYTES: usize = 64 * 1024;", "its size | 32; 64 KiB |"),
+    ("ledger/src/keys/trust.rs", "MAX_TRUST_BYTES: usize = 64 * 1024;", "| Trust file | 64 KiB |"),
+    (
+        "core/src/normalise/shell.rs",
+        "MAX_INPUT_BYTES: usize = 256 * 1024;",
+        "that is taken apart | 256 KiB |",
+    ),
+    ("core/src/normalise/shell.rs", "MAX_DEPTH: usize = 32;", "groups and wrappers, nested | 32 |"),
+    ("core/src/normalise.rs", "MAX_ENTRIES: usize = 1024;", "`hosts` | 1024 each |"),
+    ("core/src/normalise/url.rs", "MAX_URL_BYTES: usize = 4096;", "| URL | 4096 bytes |"),
+    ("policy/src/scan/json.rs", "MAX_REPORTED_FINDINGS: usize = 1000;", "reported one by one | 1000 |"),
+    ("policy/src/scan/custom.rs", "MAX_MATCHES: usize = 1000;", "entry in one text | 1000 |"),
+    ("policy/src/policy/compile.rs", "MAX_DOCUMENTS: usize = 1000;", "| Documents in a folder | 1000 |"),
+    ("policy/src/document/node.rs", "MAX_SOURCE_BYTES: usize = 1 << 20;", "| Document | 1 MiB,"),
+    ("policy/src/document/node.rs", "MAX_DEPTH: usize = 64;", "nested 64, 100,000 values |"),
+    ("policy/src/document/node.rs", "MAX_NODES: usize = 100_000;", "nested 64, 100,000 values |"),
+    ("policy/src/document/rules.rs", "MAX_RULES: usize = 10_000;", "| Rules in a document | 10,000 |"),
+    (
+        "policy/src/condition/shape.rs",
+        "MAX_BYTES: usize = 4096;",
+        "| Condition | 4 KiB, nested 32, 32 choices",
+    ),
+    (
+        "policy/src/condition/shape.rs",
+        "MAX_NESTING: usize = 32;",
+        "| Condition | 4 KiB, nested 32, 32 choices",
+    ),
+    (
+        "policy/src/condition/shape.rs",
+        "MAX_CHOICES: usize = 32;",
+        "| Condition | 4 KiB, nested 32, 32 choices",
+    ),
+    ("policy/src/condition/shape.rs", "MAX_SIGNS: usize = 1024;", "1024 operators and other signs |"),
+    ("policy/src/condition/run.rs", "MAX_STEPS: usize = 200_000;", "what it builds | 200,000; 64 KiB |"),
+    ("policy/src/condition/run.rs", "MAX_BUILT: usize = 64 * 1024;", "what it builds | 200,000; 64 KiB |"),
+    ("policy/src/condition/run.rs", "MAX_ASKED: usize = 256;", "each glob or mark 256 bytes |"),
+    ("policy/src/readset.rs", "MAX_QUESTIONS: usize = 1024;", "in one decision | 1024,"),
+    ("policy/src/expression.rs", "MAX_BYTES: usize = 4096;", "| Approval expression | 4 KiB, 256 clauses |"),
+    ("policy/src/expression.rs", "MAX_CLAUSES: usize = 256;", "| Approval expression | 4 KiB, 256 clauses |"),
+    (
+        "policy/src/document/sections.rs",
+        "MAX_PATTERNS: usize = 256;",
+        "| `sensitive_patterns` | 256, each 4 KiB",
+    ),
+    (
+        "policy/src/document/sections.rs",
+        "MAX_PATTERN_BYTES: usize = 4096;",
+        "| `sensitive_patterns` | 256, each 4 KiB",
+    ),
+    ("policy/src/document/sections.rs", "MAX_COMPILED_BYTES: usize = 1 << 20;", "and 1 MiB compiled |"),
+    (
+        "policy/src/modules/shape.rs",
+        "MAX_BYTES: usize = 1 << 20;",
+        "| Module | 1 MiB, nested 32, 1000 operators",
+    ),
+    (
+        "policy/src/modules/shape.rs",
+        "MAX_NESTING: usize = 32;",
+        "| Module | 1 MiB, nested 32, 1000 operators",
+    ),
+    (
+        "policy/src/modules/shape.rs",
+        "MAX_OPERATORS: usize = 1000;",
+        "| Module | 1 MiB, nested 32, 1000 operators",
+    ),
+    ("policy/src/modules/rego.rs", "MAX_INSTRUCTIONS: usize = 250_000;", "one Rego evaluation | 250,000 |"),
+    ("policy/src/document/problems.rs", "MAX_PROBLEMS: usize = 500;", "| Problems reported at once | 500 |"),
+    ("policy/src/state.rs", "session_tools: 512,", "marks in a session | 512, 256 |"),
+    ("policy/src/state.rs", "session_taints: 256,", "marks in a session | 512, 256 |"),
+    ("policy/src/state.rs", "agent_tools: 2048,", "in 24 hours | 2048, 1024 |"),
+    ("policy/src/state.rs", "agent_taints: 1024,", "in 24 hours | 2048, 1024 |"),
+    ("policy/src/state.rs", "sessions: 500_000,", "| Sessions | 500,000 |"),
+    ("policy/src/state.rs", "approvals: 100_000,", "of one principal | 100,000; 10,000 |"),
+    ("policy/src/state.rs", "approvals_of_principal: 10_000,", "of one principal | 100,000; 10,000 |"),
+    ("policy/src/state.rs", "KEPT_MINUTES: i64 = 33 * 24 * 60;", "idle sessions are kept | 33 days |"),
+    (
+        "policy/src/state/approvals.rs",
+        "KEPT_MICROS: i64 = 7 * 24 * 3_600_000_000;",
+        "approvals are kept | 7 days |",
+    ),
+    ("policy/src/state/agents.rs", "WINDOW_HOURS: i64 = 24;", "memory | 24 to 25 hours,"),
+];
+
+#[test]
+fn published_limits_are_those_of_the_source() {
+    let page = std::fs::read_to_string(root().join("docs/limits.md")).unwrap();
+    let mut problems = Vec::new();
+    for (file, written, said) in LIMITS {
+        let source = std::fs::read_to_string(root().join("crates").join(file)).unwrap_or_default();
+        if !source.contains(written) {
+            problems
+                .push(format!("{file} no longer says `{written}`: change docs/limits.md, then this list"));
+        }
+        if !page.contains(said) {
+            problems.push(format!("docs/limits.md no longer says `{said}`"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
 #[test]
 fn comparing_is_strict_where_nothing_is_left_open() {
-    let same = |expected: &str, got: &str| fits(&expected.lines().collect::<Vec<_>>(), &got.lines().collect::<Vec<_>>());
+    let same = |expected: &str, got: &str| {
+        fits(&expected.lines().collect::<Vec<_>>(), &got.lines().collect::<Vec<_>>())
+    };
     assert!(same("a\nb", "a\nb"));
     assert!(!same("a\nb", "a") && !same("a", "a\nb") && !same("", "a"));
     assert!(same("a…c", "abc") && same("a…c", "ac") && same("…c", "abc") && same("a…", "abc"));
     assert!(!same("a…c", "abd") && !same("ab…ba", "aba") && !same("a…b…c", "acb"));
     assert!(same("a\n…\nz", "a\nz") && same("a\n…\nz", "a\nb\nc\nz") && !same("a\n…\nz", "a\nb"));
+}
+
+/// The program: the released build if the test script made one, else this build.
+fn binary() -> PathBuf {
+    let released = std::env::var_os("PROCTOR_RELEASE_BINARY");
+    released.map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_proctor")), PathBuf::from)
 }
 
 // Pages.
@@ -114,11 +264,15 @@ fn root() -> PathBuf {
 }
 
 fn names_in(folder: &Path) -> BTreeSet<String> {
-    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 fn markdown_in(folder: &Path) -> Vec<PathBuf> {
-    names_in(folder).into_iter().filter(|name| name.ends_with(".md")).map(|name| folder.join(name)).collect()
+    let files = names_in(folder).into_iter().map(|name| folder.join(name));
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "md")).collect()
 }
 
 /// The pages whose commands run.
@@ -148,7 +302,9 @@ fn blocks(text: &str) -> Vec<Block> {
     let mut open: Option<Block> = None;
     for (number, line) in (1..).zip(text.lines()) {
         match (&mut open, line.strip_prefix("```")) {
-            (None, Some(mark)) => open = Some(Block { mark: mark.trim().to_owned(), body: String::new(), line: number }),
+            (None, Some(mark)) => {
+                open = Some(Block { mark: mark.trim().to_owned(), body: String::new(), line: number });
+            }
             (Some(_), Some(_)) => blocks.extend(open.take()),
             (Some(block), None) => {
                 block.body.push_str(line);
@@ -197,7 +353,9 @@ impl Scratch {
         path.push(std::env::var_os("PATH").unwrap_or_default());
         let mut command = Command::new("sh");
         command.arg("-eu").arg(file).current_dir(self.work()).stdin(Stdio::null());
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PROCTOR_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PROCTOR_"))
+        {
             command.env_remove(name);
         }
         command
@@ -295,9 +453,12 @@ fn links(text: &str) -> Vec<String> {
 
 /// The names under which a page's headings can be linked to.
 fn headings(text: &str) -> BTreeSet<String> {
-    let titles = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let titles =
+        text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
     let kept = |character: &char| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_');
-    titles.map(|title| title.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+    titles
+        .map(|title| title.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-"))
+        .collect()
 }
 
 // The list of commands.
@@ -320,7 +481,10 @@ fn help(command: &[String]) -> Help {
 impl Help {
     /// The part under this title, without the title.
     fn section(&self, title: &str) -> &str {
-        self.0.iter().find_map(|part| part.strip_prefix(title)).map_or("", |part| part.trim_start_matches('\n'))
+        self.0
+            .iter()
+            .find_map(|part| part.strip_prefix(title))
+            .map_or("", |part| part.trim_start_matches('\n'))
     }
 
     fn about(&self) -> &str {
@@ -329,7 +493,9 @@ impl Help {
 
     fn subcommands(&self) -> Vec<String> {
         let lines = self.section("Commands:").lines();
-        let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+        let names = lines
+            .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+            .filter_map(|line| line.split_whitespace().next());
         names.filter(|name| *name != "help").map(str::to_owned).collect()
     }
 }
@@ -359,11 +525,17 @@ fn describe(command: &mut Vec<String>, common: &BTreeSet<String>, out: &mut Stri
     let help = help(command);
     if !command.is_empty() {
         let level = "#".repeat(command.len() + 1);
-        out.push_str(&format!("\n{level} proctor {}\n\n{}\n\n```\n{}\n", command.join(" "), help.about(), help.0[1]));
+        out.push_str(&format!(
+            "\n{level} proctor {}\n\n{}\n\n```\n{}\n",
+            command.join(" "),
+            help.about(),
+            help.0[1]
+        ));
         if !help.section("Arguments:").is_empty() {
             out.push_str(&format!("\n{}\n", help.section("Arguments:")));
         }
-        let own: Vec<&str> = entries(help.section("Options:")).filter(|entry| !common.contains(flag(entry))).collect();
+        let own: Vec<&str> =
+            entries(help.section("Options:")).filter(|entry| !common.contains(flag(entry))).collect();
         if !own.is_empty() {
             out.push_str(&format!("\n{}\n", own.join("\n")));
         }

@@ -144,7 +144,7 @@ fn expressions() {
     let valid: &[&[u8]] = &[
         b"path starts_with \"/etc\" OR path starts_with \"/usr\"",
         b"args.estimated_cost_usd > 0.10",
-        b"NOT (args.a == \"x\" AND args.b.c != 3) OR path contains \"y\"",
+        b"tool in [\"a\", \"b\"] AND args.b.c != 3 OR path contains \"y\" AND agent.risk_tier >= High",
         b"args.amount >= 1000 AND args.currency == \"USD\"",
     ];
     drive("expression", &Material { words, valid }, |data| {
@@ -223,11 +223,12 @@ fn bundle_and_note() -> (Vec<u8>, String) {
 
 #[test]
 fn bundles() {
-    use proctor_ledger::bundle::{Selection, export, prove, prove_consistency, testing::TestLedger};
+    use proctor_ledger::bundle::{Selection, closure, export, prove, prove_consistency, testing::TestLedger};
     let ledger = TestLedger::new(8, 9).unwrap();
     let view = ledger.at(9).unwrap();
     let mut part = Vec::new();
-    export(&view, &Selection::Part(vec![0, 4]), &mut part, &mut |_, _| ()).unwrap();
+    let chosen = closure(&view, &[0, 4]).unwrap().seqs;
+    export(&view, &Selection::Part(chosen), &mut part, &mut |_, _| ()).unwrap();
     let record = prove(&view, 3).unwrap();
     let continued = prove_consistency(&view, &ledger.note(4, 1).unwrap(), &ledger.note(9, 1).unwrap()).unwrap();
     let (whole, _) = bundle_and_note();

@@ -8,7 +8,7 @@ use proctor_core::random::SeededRandomness;
 use proctor_ledger::bundle::testing::mutate_with;
 use proctor_ledger::bundle::{Check, HEADER, Signer, verify};
 use proctor_ledger::keys::Trust;
-use support::{Folder, count, lines, seed, text};
+use support::{Folder, Gate, count, lines, seed, text};
 
 const POLICY: &str = r#"
 version: "1"
@@ -32,7 +32,14 @@ struct Exported {
 fn exported() -> Exported {
     let folder = Folder::with_approver(POLICY);
     let witness = folder.dir.path().join("witness");
-    let cosign = |folder: &Folder| folder.json(&["audit", "witness", "--witness", witness.to_str().unwrap(), "--json"]).remove(0);
+    // The gate owns the ledger meanwhile, as it does in real life.
+    let cosign = |folder: &Folder| {
+        let mut gate = Gate::start(folder, &[]);
+        gate.ask(r#"{"tool":"unknown"}"#);
+        let cosigned = folder.json(&["audit", "witness", "--witness", witness.to_str().unwrap(), "--json"]).remove(0);
+        gate.end();
+        cosigned
+    };
     let gate = |folder: &Folder, from: usize, to: usize| {
         let input: String = (from..to)
             .map(|index| match index % 10 {

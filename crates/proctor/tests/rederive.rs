@@ -28,7 +28,7 @@ data:
   sensitive_patterns: ['\bticket-[0-9]+\b']
 budget:
   daily_limit_usd: {usd}
-  team_daily_limit_usd: 900
+  team_daily_limit_usd: 100000
   tokens: {{ daily: 2000000 }}
   calls: {{ daily: 1000000 }}
 rules:
@@ -37,7 +37,7 @@ rules:
   - {{ id: read-marks, when: 'action.tool == "read_customer"', then: allow, taint: [customer, read] }}
   - {{ id: marked-stay-inside, when: 'action.tool == "upload" && session.tainted("customer")', then: deny }}
   - {{ id: uploads, when: 'action.tool == "upload" && !session.called("read_*")', then: allow, taint: uploaded }}
-  - {{ id: often, when: 'action.tool == "search" && session.count("search") > {limit}', then: defer, retry_after: 90s }}
+  - {{ id: often, when: 'action.tool == "search" && session.count("search") > 4', then: defer, retry_after: 90s }}
   - {{ id: soon-again, when: 'action.tool == "upload" && agent.called("upload") && agent.since("upload") < duration("1ms")', then: ask, expires: 1h }}
   - {{ id: bad-record, when: 'action.tool == "deploy" && agent.denied_count("*") > 100000', then: deny }}
   - {{ id: deploys, when: 'action.tool == "deploy" && action.args.to == "prod"', then: ask, expires: 1h, reason: Deploying needs a person. }}
@@ -48,10 +48,11 @@ rules:
   - {{ id: sends, when: 'action.tool == "send" || action.kind == "llm_call" || action.kind == "prompt"', then: allow }}
   - {{ id: found, when: 'action.findings.exists(f, f == "AwsAccessKey") && action.tool == "shell"', then: deny }}
   - {{ id: deep, when: 'action.depth > 3u || action.depth > 3', then: deny }}
-  - {{ id: weekdays, when: 'time.weekday == "never" || time.hour > 24', then: deny }}
+  - {{ id: weekdays, when: 'action.tool == "nightly" && (time.weekday == "monday" || time.hour < 6)', then: allow }}
 "#,
         default = ["deny", "ask", "deny"][round % 3],
-        usd = 200 + round % 2 * 300,
+        // Reached in some rounds and not in others, however many actions there are.
+        usd = (10 + count(100_000) / 2500) * (1 + round % 3 * 3),
     )
 }
 
@@ -76,7 +77,7 @@ fn line(random: &SeededRandomness) -> String {
         17 => format!(r#""kind":"network_call","url":"https://h{n}.example.{}/p""#, ["com", "org"][n as usize % 2]),
         18 => format!(r#""kind":"tool_result","tool":"bash","result":{{"out":"x{secret}","n":[1.50,{n}]}}"#),
         19 => format!(r#""kind":"file_operation","operation":"write","path":"../etc/x{n}","cwd":"/w","depth":{}"#, n % 6),
-        20 => r#""tool":"forbidden","metadata":{"why":"x"}"#.to_owned(),
+        20 => format!(r#""tool":"{}","metadata":{{"why":"x"}}"#, ["forbidden", "nightly"][n as usize % 2]),
         _ => return ["{", "{\"tol\":1}", "[]", "{\"tool\":\"a\",\"tool\":\"b\"}", "\"x\""][n as usize % 5].to_owned(),
     };
     match random.below(10) {

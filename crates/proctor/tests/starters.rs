@@ -135,13 +135,20 @@ fn parts_of(policy: &str) -> Vec<Part> {
     parts
 }
 
+/// The document without a part. A section that is empty then goes as a whole; rules stay, as an empty list.
 fn without(policy: &str, part: &Part) -> String {
-    let kept = policy.lines().enumerate().filter(|(index, _)| *index < part.first || *index >= part.end);
-    let text: String = kept.map(|(_, line)| format!("{line}\n")).collect();
-    // A document whose last rule or section entry is gone has an empty list or mapping there.
-    text.replace("rules:\n", if parts_left(&text) { "rules:\n" } else { "rules: []\n" })
-}
-
-fn parts_left(text: &str) -> bool {
-    text.contains("  - id: ")
+    let kept: Vec<&str> =
+        policy.lines().enumerate().filter(|(index, _)| *index < part.first || *index >= part.end).map(|(_, line)| line).collect();
+    let mut text = String::new();
+    for (index, line) in kept.iter().enumerate() {
+        let holds_something = kept[index + 1..].iter().find(|next| !next.is_empty()).is_some_and(|next| next.starts_with(' '));
+        let line = match *line {
+            "rules:" if !holds_something => "rules: []",
+            "data:" | "budget:" if !holds_something => "",
+            line => line,
+        };
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }

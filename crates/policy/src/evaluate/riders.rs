@@ -82,11 +82,10 @@ pub(super) fn apply(decision: &mut Decision, input: &Input, gathered: &Gathered<
     }
 }
 
+/// The rider speaks for the decision from now on.
 fn rename(decision: &mut Decision, rule: &str, reason: &str) {
     rule.clone_into(&mut decision.rule);
-    if !reason.is_empty() {
-        reason.clone_into(&mut decision.reason);
-    }
+    decision.reason = if reason.is_empty() { format!("rule `{rule}`") } else { reason.to_owned() };
 }
 
 /// A later change at the same place wins.

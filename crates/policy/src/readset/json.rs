@@ -1,4 +1,4 @@
-//! The JSON form of a read-set. The facts stand at the top, under their own names; a question and its answer are one array.
+//! The JSON form of a read-set. The facts stand below `action`, under their own names; a question and its answer are one array.
 
 use std::str::FromStr;
 
@@ -30,9 +30,11 @@ pub struct ReadSetError {
 const DEEP: usize = 64;
 
 pub(super) fn write(set: &ReadSet) -> Json {
-    let mut out = Out(Vec::with_capacity(24));
+    let mut out = Out(Vec::with_capacity(12));
     let input = &set.input;
-    out.facts(&input.facts);
+    let mut facts = Out(Vec::with_capacity(16));
+    facts.facts(&input.facts);
+    out.push("action", Json::Object(facts.0));
     if !input.findings.is_empty() {
         let found =
             |found: &FoundSecret| Json::Array(vec![found.kind.as_str().into(), found.path.as_str().into()]);
@@ -199,6 +201,10 @@ pub(super) fn read(value: &Json) -> Result<ReadSet, ReadSetError> {
     let (mut session, mut digest, mut now, mut fresh_approval) = (None, None, None, None);
     for (name, member) in members {
         match name.as_str() {
+            "action" => {
+                let members = member.as_object().ok_or_else(|| wrong(name, "is not an object"))?;
+                members.iter().try_for_each(|(name, member)| read_fact(&mut facts, name, member))?;
+            }
             "findings" => findings = list(name, member, finding)?,
             "principal" => caller.principal = text(name, member)?,
             "team" => caller.team = text(name, member)?,
@@ -211,7 +217,7 @@ pub(super) fn read(value: &Json) -> Result<ReadSet, ReadSetError> {
             "asked" => asked = list(name, member, pair)?,
             "semantics" => semantics = text(name, member)?,
             "sources" => sources = list(name, member, |source| source.as_str()?.parse().ok())?,
-            _ => read_fact(&mut facts, name, member)?,
+            _ => return Err(wrong(name, "is not a member of read-sets")),
         }
     }
     let missing = |member| wrong(member, "is missing");
@@ -261,7 +267,7 @@ fn read_fact(facts: &mut Facts, name: &str, value: &Json) -> Result<(), ReadSetE
         "commands" => facts.commands = list(name, value, owned)?,
         "hosts" => facts.hosts = list(name, value, owned)?,
         "unknown" => facts.unknown = list(name, value, owned)?,
-        _ => return Err(wrong(name, "is not a member of read-sets")),
+        _ => return Err(wrong(name, "is not a fact")),
     }
     Ok(())
 }

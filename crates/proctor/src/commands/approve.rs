@@ -10,7 +10,7 @@ use proctor_core::time::{Clock, Timestamp};
 use proctor_ledger::Reader;
 use proctor_ledger::store::Filter;
 use proctor_policy::question::ApprovalState;
-use proctor_policy::state::ApprovalInfo;
+use proctor_policy::state::{ApprovalInfo, Closing};
 
 use super::{Context, init, records};
 use crate::access::open_reader;
@@ -65,6 +65,11 @@ fn list(context: &Context, all: bool) -> Outcome {
 }
 
 fn status(approval: &ApprovalInfo, now: Timestamp) -> &'static str {
+    match (&approval.closed, &approval.state) {
+        (Some((Closing::Used, ..)), _) => return "used",
+        (Some(_), ApprovalState::Waiting | ApprovalState::Granted { .. }) => return "expired",
+        _ => {}
+    }
     match approval.state {
         ApprovalState::Refused { .. } => "refused",
         _ if now >= approval.expires => "expired",
@@ -134,7 +139,8 @@ fn show(context: &Context, text: &str) -> Outcome {
     output::data(format!("approval  {id}"))?;
     output::data(format!("status    {}", open.as_ref().map_or("closed", |approval| status(approval, now))))?;
     if let Some(approval) = &open {
-        output::data(format!("asked by  {} ({})", output::shown(&approval.principal, 80), output::shown(&approval.agent, 80)))?;
+        let agent = if approval.agent.is_empty() { String::new() } else { format!(" ({})", output::shown(&approval.agent, 80)) };
+        output::data(format!("asked by  {}{agent}", output::shown(&approval.principal, 80)))?;
         output::data(format!("expires   {}", approval.expires))?;
     }
     output::data(format!("rule      {}", output::member(&decision, "rule")))?;

@@ -176,6 +176,9 @@ fn check_proof(context: &Context) -> Outcome {
 }
 
 fn check(context: &Context) -> Outcome {
+    if !StateDir::new(&context.config.state).exists() && !context.config.state.join("ledger.db").exists() {
+        return Err(Failure::from(format!("there is no ledger in `{}`", context.config.state.display())));
+    }
     let bar = output::progress(u64::MAX, "checking");
     let mut refold = Folded::default();
     let mut progress = |done, total| {

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use proctor_core::json::Json;
+use proctor_core::normalise::path::absolute;
 use proctor_core::random::Randomness;
 use proctor_ledger::keys::{Algorithm, SecretKey, check_key_name};
 
@@ -99,7 +100,9 @@ fn make_credential(
     did: &mut Vec<String>,
 ) -> Result<SecretKey, Failure> {
     let folder = file.parent().unwrap_or(Path::new("/"));
-    let inside = |outer: &Path| std::path::absolute(file).is_ok_and(|file| file.starts_with(outer));
+    // Cleaned lexically: `work/../x` is not inside `work`.
+    let clean = |path: &Path| absolute(&path.to_string_lossy(), &directory.to_string_lossy());
+    let inside = |outer: &Path| Path::new(&clean(file)).starts_with(clean(outer));
     if inside(directory) || inside(state.path()) {
         let place = file.display();
         return Err(Failure::from(format!(
@@ -107,7 +110,9 @@ fn make_credential(
         )));
     }
     let key = if file.exists() {
-        read_key(file)?
+        let key = read_key(file)?;
+        did.push(format!("took the approver credential {} of `{}`", file.display(), key.name()));
+        key
     } else {
         let name = match name {
             Some(name) => name.to_owned(),

@@ -18,12 +18,12 @@ use proctor_policy::state::State;
 
 use super::action_args::{self, Described};
 use super::{Context, policy_test};
-use crate::access::{Access, Mode, load_policy, local_caller};
+use crate::access::{load_policy, local_caller};
 use crate::cli::{ActionArgs, PolicyCommand};
 use crate::engine::add_details;
 use crate::failure::{CHECKS_FAILED, DENIED, Failure, OK, Outcome, UNDECIDED};
 use crate::system::{RealPaths, SystemClock, SystemRandomness};
-use crate::{output, owner, policy_files};
+use crate::{output, policy_files};
 
 pub(super) fn run(context: &Context, command: PolicyCommand) -> Outcome {
     match command {
@@ -219,7 +219,7 @@ fn explain(context: &Context, arguments: &ActionArgs) -> Outcome {
     let policy = load_policy(&context.config)?;
     let trial = trial(&policy, &described, &caller(context), &State::default(), SystemClock.now(), true);
     let judgement = &trial.judgement;
-    let facts = Json::parse(&judgement.body).ok().and_then(|body| body.pointer("/read_set").cloned()).unwrap_or_default();
+    let facts = Json::parse(&judgement.body).ok().and_then(|body| body.get("read_set").cloned()).unwrap_or_default();
     if context.json {
         let opinions = judgement.opinions.iter().map(|opinion| {
             Json::object()
@@ -284,15 +284,3 @@ fn scan(context: &Context) -> Outcome {
     Ok(OK)
 }
 
-/// Opens the state directory for a single command, and carries it out in the owner's process or in this one.
-pub(super) fn carry_out(context: &Context, command: &Json) -> Result<Json, Failure> {
-    match Access::open(&context.config, Mode::Command)? {
-        Access::Relay(mut relay) => relay.command(command),
-        Access::Owner(engine) => {
-            let state = crate::state_dir::StateDir::new(&context.config.state);
-            let answer = owner::run(command, &state, &engine).map_err(Failure::from);
-            engine.finish();
-            answer
-        }
-    }
-}

@@ -9,13 +9,45 @@ use proctor_ledger::reader::{BodyState, Record};
 use proctor_ledger::store::Filter;
 
 use super::Context;
+use crate::access::{Access, Mode};
 use crate::cli::FilterArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::state_dir::StateDir;
+use crate::{output, owner};
 
-/// Carries out a command as the owner, or through it.
+/// The owner of the state directory, for commands that write: this process, or the one that it talks to.
+pub struct Owner {
+    access: Access,
+    state: StateDir,
+}
+
+impl Owner {
+    /// Becomes the owner, or connects to it.
+    pub fn open(context: &Context) -> Result<Owner, Failure> {
+        let access = Access::open(&context.config, Mode::Command)?;
+        Ok(Owner { access, state: StateDir::new(&context.config.state) })
+    }
+
+    /// Carries out a command.
+    pub fn command(&mut self, command: &Json) -> Result<Json, Failure> {
+        match &mut self.access {
+            Access::Relay(relay) => relay.command(command),
+            Access::Owner(engine) => owner::run(command, &self.state, engine).map_err(Failure::from),
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Access::Owner(engine) = &self.access {
+            engine.finish();
+        }
+    }
+}
+
+/// Carries out a single command.
 pub fn command(context: &Context, command: &Json) -> Result<Json, Failure> {
-    super::policy::carry_out(context, command)
+    Owner::open(context)?.command(command)
 }
 
 /// The filter that the arguments describe.
@@ -119,7 +151,7 @@ fn summary(envelope: &Envelope) -> String {
         }
         RecordKind::Erasure | RecordKind::Retracted | RecordKind::Outcome | RecordKind::Settlement | RecordKind::Alarm => {
             let of = envelope.links.first().map_or_else(String::new, |link| format!(" of {link}"));
-            format!("{}{of} {}", shown(&envelope.code), shown(&envelope.tool)).trim_end().to_owned()
+            format!("{}{of} {}", shown(&envelope.code), shown(&envelope.tool)).trim().to_owned()
         }
         RecordKind::Observation | RecordKind::Gap | RecordKind::Session => shown(&envelope.code),
     }

@@ -92,7 +92,7 @@ fn list(context: &Context, reader: &Reader, limit: usize) -> Outcome {
     for session in &sessions {
         rows.push(vec![
             session.id.to_string(),
-            output::shown(claimed.get(&session.id).map_or("-", String::as_str), 24),
+            output::shown(claimed.get(&session.id).filter(|name| !name.is_empty()).map_or("-", String::as_str), 24),
             output::shown(if session.agent.is_empty() { "-" } else { &session.agent }, 24),
             records::clock_time(session.last),
             session.let_through.to_string(),

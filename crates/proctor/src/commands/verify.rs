@@ -54,14 +54,15 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
     // A decision that was retracted counts as the deny that its caller got.
     let code = if tally.different_count > 0 {
         NOT_VERIFIED
-    } else if matches!(report.signer, Signer::Unknown) {
+    } else if matches!(report.signer, Signer::Unknown) || tally.undecidable > 0 {
         UNDECIDED
     } else {
         OK
     };
     let verdict = match code {
         NOT_VERIFIED => "decisions differ from what their read-sets give",
-        UNDECIDED => "consistent, signer unknown",
+        UNDECIDED if matches!(report.signer, Signer::Unknown) => "consistent, signer unknown",
+        UNDECIDED => "verified, but some decisions cannot be derived again",
         _ => "verified",
     };
     if context.json {

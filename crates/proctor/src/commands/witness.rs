@@ -11,7 +11,8 @@ use proctor_ledger::merkle::consistency_proof;
 use proctor_ledger::note::Note;
 use proctor_ledger::witness::Witness;
 
-use super::{Context, records};
+use super::Context;
+use super::records::Owner;
 use crate::access::open_reader;
 use crate::failure::{Failure, NOT_VERIFIED, OK, Outcome};
 use crate::output;
@@ -32,7 +33,8 @@ pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Opti
         Witness::with_state(key, &seen).map_err(|error| describe(error.to_string()))?
     };
     // The ledger signs what it has now, and shows that it continues what this witness saw last.
-    let signed = records::command(context, &Json::object().with("op", "checkpoint"))?;
+    let mut owner = Owner::open(context)?;
+    let signed = owner.command(&Json::object().with("op", "checkpoint"))?;
     let note = Note::parse(output::member(&signed, "note").as_bytes()).map_err(|error| Failure::from(error.to_string()))?;
     let checkpoint = proctor_ledger::checkpoint::Checkpoint::verify(&note, &ledger)
         .map_err(|error| Failure::with_code(NOT_VERIFIED, error.to_string()))?;
@@ -55,7 +57,7 @@ pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Opti
         .with("size", checkpoint.size)
         .with("line", line.to_string())
         .with("witness", verifier.to_string());
-    records::command(context, &command)?;
+    owner.command(&command)?;
     if context.json {
         output::data(
             Json::object()

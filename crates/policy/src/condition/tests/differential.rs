@@ -83,6 +83,8 @@ proptest! {
 
     #[test]
     fn both_say_the_same(text in truth_text()) {
+        // Ours compares integers with doubles exactly, the library rounds: beyond 2^53 they may differ.
+        prop_assume!(!(text.contains("9223372036854775807") && text.contains("double(")));
         // What is refused at load for its size or types has no answer to compare.
         if let Ok(condition) = Condition::compile(&text) {
             let ours = match condition.evaluate_alone(&input(), &Past::default()) {
