@@ -208,8 +208,12 @@ mod tests {
 
     #[test]
     fn every_mistake_is_reported_with_its_path() {
-        let value = Json::parse(br#"{"kind":"tool_cal","args":3,"port":70000,"cost_usd":"much","tokns":1,"depth":-1}"#).unwrap();
-        let problems: Vec<String> = Action::from_json(&value).unwrap_err().iter().map(ToString::to_string).collect();
+        let value = Json::parse(
+            br#"{"kind":"tool_cal","args":3,"port":70000,"cost_usd":"much","tokns":1,"depth":-1}"#,
+        )
+        .unwrap();
+        let problems: Vec<String> =
+            Action::from_json(&value).unwrap_err().iter().map(ToString::to_string).collect();
         assert_eq!(problems.len(), 6, "{problems:#?}");
         assert!(problems[0].contains("did you mean `tool_call`"), "{problems:#?}");
     }

@@ -91,9 +91,16 @@ mod tests {
 
     #[test]
     fn members_sort_by_utf16() {
-        let value = Json::parse("{\"\u{20ac}\":1,\"\\r\":2,\"\u{fb33}\":3,\"1\":4,\"\u{1f600}\":5,\"\u{80}\":6,\"\u{f6}\":7}".as_bytes()).unwrap();
+        let value = Json::parse(
+            "{\"\u{20ac}\":1,\"\\r\":2,\"\u{fb33}\":3,\"1\":4,\"\u{1f600}\":5,\"\u{80}\":6,\"\u{f6}\":7}"
+                .as_bytes(),
+        )
+        .unwrap();
         let text = rfc8785(&value).unwrap();
-        assert_eq!(text, "{\"\\r\":2,\"1\":4,\"\u{80}\":6,\"\u{f6}\":7,\"\u{20ac}\":1,\"\u{1f600}\":5,\"\u{fb33}\":3}");
+        assert_eq!(
+            text,
+            "{\"\\r\":2,\"1\":4,\"\u{80}\":6,\"\u{f6}\":7,\"\u{20ac}\":1,\"\u{1f600}\":5,\"\u{fb33}\":3}"
+        );
     }
 
     #[test]

@@ -15,17 +15,17 @@
 //! assert_eq!(facts.paths, ["/repo/build"]);
 //! ```
 
-pub mod id;
-pub mod time;
-pub mod random;
-pub mod json;
-pub mod canonical;
-pub mod digest;
 pub mod action;
-pub mod normalise;
+pub mod canonical;
 pub mod decision;
-pub mod session;
+pub mod digest;
+pub mod id;
+pub mod json;
+pub mod normalise;
+pub mod random;
 pub mod record;
+pub mod session;
+pub mod time;
 pub mod trace;
 
 mod suggest;

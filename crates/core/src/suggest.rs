@@ -28,7 +28,8 @@ fn distance(left: &[char], right: &[char]) -> usize {
         for (column, right_char) in right.iter().enumerate() {
             let cost = usize::from(!left_char.eq_ignore_ascii_case(right_char));
             let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
-            let mut best = (at(&last, column) + cost).min(at(&last, column + 1) + 1).min(at(&current, column) + 1);
+            let mut best =
+                (at(&last, column) + cost).min(at(&last, column + 1) + 1).min(at(&current, column) + 1);
             if column > 0 && previous_left == Some(right_char) && previous_right == Some(left_char) {
                 best = best.min(at(&before, column - 1) + 1);
             }

@@ -83,13 +83,21 @@ mod tests {
         let id = SessionId::new(Timestamp::from_micros(0), &SeededRandomness::new(3));
         let trace = Trace {
             id,
-            steps: vec![Step { sequence: 4, kind: StepKind::ToolCall, name: "shell".into(), args: Json::object(), result: Json::Null }],
+            steps: vec![Step {
+                sequence: 4,
+                kind: StepKind::ToolCall,
+                name: "shell".into(),
+                args: Json::object(),
+                result: Json::Null,
+            }],
             denied: vec![Json::from("x")],
             output: String::new(),
         };
         assert_eq!(
             trace.to_json().to_string(),
-            format!(r#"{{"trace_id":"{id}","steps":[{{"type":"tool_call","name":"shell","args":{{}},"result":null,"metadata":{{"sequence":4}}}}],"output":{{"message":""}},"metadata":{{"denied":["x"]}}}}"#)
+            format!(
+                r#"{{"trace_id":"{id}","steps":[{{"type":"tool_call","name":"shell","args":{{}},"result":null,"metadata":{{"sequence":4}}}}],"output":{{"message":""}},"metadata":{{"denied":["x"]}}}}"#
+            )
         );
     }
 }

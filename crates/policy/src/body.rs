@@ -31,7 +31,11 @@ pub fn policy_body(policy: &Policy) -> Vec<u8> {
             .with("text", String::from_utf8_lossy(&source.bytes).into_owned())
     });
     let weakenings = policy.weakenings().into_iter().map(Json::from).collect::<Vec<_>>();
-    Json::object().with("sources", sources.collect::<Vec<_>>()).with("weakenings", weakenings).to_string().into_bytes()
+    Json::object()
+        .with("sources", sources.collect::<Vec<_>>())
+        .with("weakenings", weakenings)
+        .to_string()
+        .into_bytes()
 }
 
 /// Compiles the policy that a policy record's body holds.

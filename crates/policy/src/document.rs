@@ -21,8 +21,8 @@ use rust_decimal::Decimal;
 pub use fuzz::fuzz_document;
 pub use node::{MAX_DEPTH, MAX_NODES, MAX_SOURCE_BYTES, MAX_TEXT_BYTES};
 pub use read::read_document;
-pub use yaml::yaml_to_json;
 pub use rules::{DEFAULT_RETRY_AFTER_MS, MAX_RULES, MAX_WHEN_BYTES};
+pub use yaml::yaml_to_json;
 
 /// Where something stands in a source file; line and column from 1, column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

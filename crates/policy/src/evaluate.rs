@@ -102,7 +102,14 @@ struct Gathered<'a> {
 }
 
 impl Gathered<'_> {
-    fn say(&mut self, effect: Effect, rule: impl Into<String>, reason: impl Into<String>, document: &Document, at: Position) {
+    fn say(
+        &mut self,
+        effect: Effect,
+        rule: impl Into<String>,
+        reason: impl Into<String>,
+        document: &Document,
+        at: Position,
+    ) {
         self.opinions.push(Opinion {
             effect,
             rule: rule.into(),
@@ -206,7 +213,8 @@ fn conclude(
     }
     if decision.effect == Effect::Ask {
         let opinion = gathered.first(Effect::Ask);
-        let wait = opinion.and_then(|opinion| opinion.expires_micros).unwrap_or_else(|| approval_micros(documents));
+        let wait =
+            opinion.and_then(|opinion| opinion.expires_micros).unwrap_or_else(|| approval_micros(documents));
         approval::settle(&mut decision, input, memory, wait);
     }
     if decision.effect == Effect::Allow {
@@ -253,7 +261,11 @@ fn default_effect(documents: &[&Document]) -> Effect {
 
 /// The shortest approval time that a document names.
 fn approval_micros(documents: &[&Document]) -> u64 {
-    let seconds = documents.iter().filter_map(|document| document.approval_timeout_secs).min().unwrap_or(APPROVAL_SECONDS);
+    let seconds = documents
+        .iter()
+        .filter_map(|document| document.approval_timeout_secs)
+        .min()
+        .unwrap_or(APPROVAL_SECONDS);
     u64::from(seconds) * 1_000_000
 }
 

@@ -109,7 +109,9 @@ pub fn select(path: &str, value: &Json) -> Vec<String> {
                     }
                 }
                 (Segment::Every, Json::Array(items)) => {
-                    next.extend(items.iter().enumerate().map(|(at, item)| (json_path_index(&path, at), item)));
+                    next.extend(
+                        items.iter().enumerate().map(|(at, item)| (json_path_index(&path, at), item)),
+                    );
                 }
                 (Segment::Every, Json::Object(members)) => {
                     next.extend(members.iter().map(|(name, member)| (json_path_child(&path, name), member)));
@@ -169,7 +171,13 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        for (path, problem) in [("x", "starts with"), ("$.", "name is missing"), ("$[x]", "not an index"), ("$['a", "`'` is missing"), ("$a", "expected")] {
+        for (path, problem) in [
+            ("x", "starts with"),
+            ("$.", "name is missing"),
+            ("$[x]", "not an index"),
+            ("$['a", "`'` is missing"),
+            ("$a", "expected"),
+        ] {
             assert!(parse(path).unwrap_err().contains(problem), "{path}");
         }
     }

@@ -8,26 +8,26 @@
 //! assert_eq!(policy.rule_count(), 1);
 //! ```
 
+pub mod condition;
 pub mod document;
 pub mod duration;
 pub mod expression;
-pub mod condition;
-pub mod modules;
 pub mod lint;
+pub mod modules;
 pub mod policy;
 
 pub mod input;
-pub mod scan;
-pub mod prepare;
 pub mod json_path;
+pub mod prepare;
+pub mod scan;
 
-pub mod question;
-pub mod glob;
 pub mod calendar;
+pub mod glob;
 pub mod prices;
-pub mod state;
+pub mod question;
 pub mod readset;
+pub mod state;
 
+pub mod body;
 pub mod evaluate;
 pub mod judge;
-pub mod body;

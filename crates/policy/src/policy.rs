@@ -44,8 +44,8 @@ pub(crate) struct CompiledModule {
 }
 
 pub(crate) enum ModuleEngine {
-    Cedar(CedarModule),
-    Rego(RegoModule),
+    Cedar(Box<CedarModule>),
+    Rego(Box<RegoModule>),
 }
 
 impl Policy {
@@ -99,7 +99,10 @@ impl Policy {
             .iter()
             .filter_map(|document| {
                 if document.default.is_none() && document.rules.is_none() {
-                    Some(format!("`{}` has neither `default` nor `rules`: what no section restricts is allowed", document.file))
+                    Some(format!(
+                        "`{}` has neither `default` nor `rules`: what no section restricts is allowed",
+                        document.file
+                    ))
                 } else if document.default.as_ref().is_some_and(|default| default.value == Effect::Allow) {
                     Some(format!("`{}` says `default: allow`", document.file))
                 } else {
@@ -140,7 +143,8 @@ pub(crate) fn applies(scope: &DocumentScope, input: &Input) -> bool {
         DocumentScope::Org(org) => *org == input.caller.org,
         DocumentScope::Team(team) => *team == input.caller.team,
         DocumentScope::Agent(agent) => {
-            *agent == input.caller.principal || agent.eq_ignore_ascii_case(&assembly_agent_uuid(&input.caller.principal))
+            *agent == input.caller.principal
+                || agent.eq_ignore_ascii_case(&assembly_agent_uuid(&input.caller.principal))
         }
         DocumentScope::Tool(tool) => {
             tool.eq_ignore_ascii_case(&input.facts.tool) || tool.eq_ignore_ascii_case(&input.facts.name)

@@ -26,11 +26,9 @@ pub fn prepare(policy: &Policy, action: &Action, resolver: Option<&dyn PathResol
         keep_email: policy.credential_action().is_none(),
         findings: Vec::new(),
     };
-    for (path, value) in [
-        ("$.args", &mut facts.args),
-        ("$.result", &mut facts.result),
-        ("$.metadata", &mut facts.metadata),
-    ] {
+    for (path, value) in
+        [("$.args", &mut facts.args), ("$.result", &mut facts.result), ("$.metadata", &mut facts.metadata)]
+    {
         cutter.json(path, value);
     }
     for (path, text) in [
@@ -83,7 +81,8 @@ impl Cutter<'_> {
             return;
         }
         let keep_email = self.keep_email;
-        let (cut, found) = self.scanner.cut_json(value, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
+        let (cut, found) =
+            self.scanner.cut_json(value, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
         if !found.is_empty() {
             *value = cut;
         }
@@ -95,7 +94,8 @@ impl Cutter<'_> {
             return;
         }
         let keep_email = self.keep_email;
-        let (cut, found) = self.scanner.cut_text(text, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
+        let (cut, found) =
+            self.scanner.cut_text(text, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
         if found.is_empty() {
             return;
         }

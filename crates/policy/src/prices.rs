@@ -39,7 +39,8 @@ mod tests {
     use super::*;
 
     fn cost(model: &str, tokens: u64) -> String {
-        expected_cost(&Facts { kind: ActionKind::LlmCall, model: model.into(), tokens, ..Facts::default() }).to_string()
+        expected_cost(&Facts { kind: ActionKind::LlmCall, model: model.into(), tokens, ..Facts::default() })
+            .to_string()
     }
 
     #[test]

@@ -88,10 +88,7 @@ rules:
             ("calls.team_monthly", Account::Team, Unit::Calls, true, "7".to_owned()),
         ]
     );
-    assert_eq!(
-        (budget.timezone.as_str(), budget.window_micros),
-        ("Europe/Berlin", Some(5_400_000_000))
-    );
+    assert_eq!((budget.timezone.as_str(), budget.window_micros), ("Europe/Berlin", Some(5_400_000_000)));
     assert_eq!(
         document.active_hours,
         Some(ActiveHours { start: 540, end: 1050, timezone: "Asia/Taipei".to_owned() })

@@ -1,6 +1,20 @@
 //! The hot paths, each beside its floor in the same run: `cargo bench -p proctor --bench foundation`.
 //! Prints a table for `docs/performance.md`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    unreachable_pub,
+    clippy::needless_pass_by_value,
+    clippy::items_after_statements,
+    clippy::drop_non_drop,
+    clippy::needless_for_each,
+    reason = "measured on demand, by people"
+)]
+
 use std::collections::VecDeque;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
@@ -29,19 +43,30 @@ use proctor_policy::state::State;
 fn main() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     println!("| what | measured |\n|---|---|");
-    row("floor: SHA-256 of 500 bytes", micros(per_call(20_000, || drop(black_box(Digest::of(black_box(&[7u8; 500])))))));
+    row(
+        "floor: SHA-256 of 500 bytes",
+        micros(per_call(20_000, || {
+            black_box(Digest::of(black_box(&[7u8; 500])));
+        })),
+    );
     row("floor: fdatasync of 500 bytes, p50", micros(fdatasync(scratch.path())));
     row("floor: SQLite, one row a commit, WAL, FULL, p50", micros(sqlite_single(scratch.path())));
     row("floor: SQLite, 1000 rows a commit, WAL, FULL", per_second(sqlite_batches(scratch.path())));
     row("floor: pipe echo through `cat`, p50", micros(pipe_echo(Command::new("cat"), "x")));
     decisions();
     row("append, one at a time, power, p50", micros(append_single(&scratch.path().join("single"))));
-    row("append, 1000 in flight, power, 500-byte bodies", per_second(append_many(&scratch.path().join("many"))));
+    row(
+        "append, 1000 in flight, power, 500-byte bodies",
+        per_second(append_many(&scratch.path().join("many"))),
+    );
     gate(scratch.path());
     let spawn = spawn_time("true", &[]);
     let version = spawn_time(env!("CARGO_BIN_EXE_proctor"), &["--version"]);
     row("floor: spawning `true`, p50", micros(spawn));
-    row("`proctor --version`, p50", format!("{} ({:.1} × floor)", micros(version), version.as_secs_f64() / spawn.as_secs_f64()));
+    row(
+        "`proctor --version`, p50",
+        format!("{} ({:.1} × floor)", micros(version), version.as_secs_f64() / spawn.as_secs_f64()),
+    );
 }
 
 fn row(what: &str, measured: String) {
@@ -106,7 +131,8 @@ fn sqlite_batches(folder: &std::path::Path) -> f64 {
     for _ in 0..200 {
         let transaction = connection.transaction().expect("a transaction");
         {
-            let mut insert = transaction.prepare_cached("INSERT INTO t(leaf) VALUES (?1)").expect("a statement");
+            let mut insert =
+                transaction.prepare_cached("INSERT INTO t(leaf) VALUES (?1)").expect("a statement");
             for _ in 0..1000 {
                 insert.execute([&[7u8; 500][..]]).expect("an insert");
             }
@@ -117,7 +143,12 @@ fn sqlite_batches(folder: &std::path::Path) -> f64 {
 }
 
 fn pipe_echo(mut command: Command, line: &str) -> Duration {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a process");
     let mut stdin = child.stdin.take().expect("its input");
     let mut stdout = BufReader::new(child.stdout.take().expect("its output"));
     let mut answer = String::new();
@@ -136,24 +167,33 @@ fn hundred_rules(indexed: bool) -> Policy {
     let mut text = String::from("version: \"1\"\ndefault: allow\nrules:\n");
     for tool in 0..20 {
         for rule in 0..5 {
-            let tool_part = if indexed { format!("action.tool == \"tool_{tool}\" && ") } else { format!("action.depth < {} && ", 1000 + tool) };
+            let tool_part = if indexed {
+                format!("action.tool == \"tool_{tool}\" && ")
+            } else {
+                format!("action.depth < {} && ", 1000 + tool)
+            };
             let rest = if rule % 2 == 0 {
                 format!("session.called(\"read_{rule}_*\") && action.args.command.contains(\"secret\")")
             } else {
                 "action.args.command.contains(\"rm -rf\")".to_owned()
             };
-            text.push_str(&format!("  - id: r-{tool}-{rule}\n    when: '{tool_part}{rest}'\n    then: deny\n"));
+            text.push_str(&format!(
+                "  - id: r-{tool}-{rule}\n    when: '{tool_part}{rest}'\n    then: deny\n"
+            ));
         }
     }
     // Half of the rules ask the session: 20 × 3 of 100 above, so one of three is made plain again.
-    Policy::compile(vec![Source::document("bench.yaml", &text)]).unwrap_or_else(|problems| panic!("{}", problems[0]))
+    Policy::compile(vec![Source::document("bench.yaml", &text)])
+        .unwrap_or_else(|problems| panic!("{}", problems[0]))
 }
 
 fn decisions() {
     let sent = br#"{"tool":"tool_7","args":{"command":"cargo build --release","timeout":30},"cwd":"/repo","session":"s"}"#;
     let value = Json::parse(sent).expect("JSON");
     let Json::Object(members) = value else { panic!("an object") };
-    let action = Action::from_json(&Json::Object(members.into_iter().filter(|(name, _)| name != "session").collect())).expect("an action");
+    let action =
+        Action::from_json(&Json::Object(members.into_iter().filter(|(name, _)| name != "session").collect()))
+            .expect("an action");
     let randomness = SeededRandomness::new(1);
     let now = Timestamp::from_micros(1_790_000_000_000_000);
     let caller = Caller { principal: "uid:1000/bench".into(), team: String::new(), org: String::new() };
@@ -169,7 +209,10 @@ fn decisions() {
         envelope.decision = Some(proctor_core::decision::Effect::Allow);
         state.apply(index, &envelope);
     }
-    for (name, policy) in [("five of 100 conditions left by the index", hundred_rules(true)), ("all 100 conditions run", hundred_rules(false))] {
+    for (name, policy) in [
+        ("five of 100 conditions left by the index", hundred_rules(true)),
+        ("all 100 conditions run", hundred_rules(false)),
+    ] {
         let prepared = prepare(&policy, &action, None);
         let digest = action.digest(&[7; 32], &caller.principal, &prepared.facts.tool);
         let input = Input {
@@ -188,10 +231,23 @@ fn decisions() {
         row(&format!("decision, {name}, p50"), micros(evaluated));
         let whole = median(20_000, || {
             let prepared = prepare(&policy, black_box(&action), None);
-            let request = Request { action: &action, prepared, caller: &caller, agent: "bench", session, digest, now, record, fresh_approval };
+            let request = Request {
+                action: &action,
+                prepared,
+                caller: &caller,
+                agent: "bench",
+                session,
+                digest,
+                now,
+                record,
+                fresh_approval,
+            };
             drop(black_box(judge(&policy, request, &view)));
         });
-        row(&format!("the same with normalising, scanning and the record's body, {name}, p50"), micros(whole));
+        row(
+            &format!("the same with normalising, scanning and the record's body, {name}, p50"),
+            micros(whole),
+        );
     }
 }
 
@@ -242,9 +298,11 @@ fn gate(scratch: &std::path::Path) {
     let program = env!("CARGO_BIN_EXE_proctor");
     let folder = scratch.join("gate");
     std::fs::create_dir_all(&folder).expect("a folder");
-    std::fs::write(folder.join("policy.yaml"), include_str!("../../../schemas/examples/balanced.yaml")).expect("a policy");
+    std::fs::write(folder.join("policy.yaml"), include_str!("../../../schemas/examples/balanced.yaml"))
+        .expect("a policy");
     std::fs::write(folder.join("proctor.toml"), "policy = \"policy.yaml\"\n").expect("settings");
-    let line = r#"{"tool":"read_file","args":{"path":"src/main.rs","offset":10},"cwd":"/repo","session":"bench"}"#;
+    let line =
+        r#"{"tool":"read_file","args":{"path":"src/main.rs","offset":10},"cwd":"/repo","session":"bench"}"#;
     let mut command = Command::new(program);
     command.arg("gate").current_dir(&folder);
     row("gate, one line at a time, balanced policy, p50", micros(pipe_echo(command, line)));
@@ -261,7 +319,8 @@ fn gate(scratch: &std::path::Path) {
     let writer = std::thread::spawn(move || {
         for index in 0..LINES * 10 {
             // Other sessions and tools, so that the hourly limits of the policy do not end the run.
-            writeln!(stdin, r#"{{"kind":"prompt","text":"line {index}","session":"s{}"}}"#, index % 50).expect("a write");
+            writeln!(stdin, r#"{{"kind":"prompt","text":"line {index}","session":"s{}"}}"#, index % 50)
+                .expect("a write");
         }
     });
     let start = Instant::now();
@@ -282,9 +341,15 @@ fn gate(scratch: &std::path::Path) {
     run(&["audit", "export", "--output", path]);
     let records = (answers + 3000) as f64;
     let hashes = run(&["audit", "verify", path, "--no-derivation"]);
-    row("verify, hashes and proofs (records of the gate, whole process)", per_second(records / hashes.as_secs_f64()));
+    row(
+        "verify, hashes and proofs (records of the gate, whole process)",
+        per_second(records / hashes.as_secs_f64()),
+    );
     let derived = run(&["audit", "verify", path]);
-    row("verify with every decision derived again (whole process)", per_second(records / derived.as_secs_f64()));
+    row(
+        "verify with every decision derived again (whole process)",
+        per_second(records / derived.as_secs_f64()),
+    );
 }
 
 fn spawn_time(program: &str, arguments: &[&str]) -> Duration {

@@ -81,7 +81,8 @@ impl Access {
 }
 
 fn open_ledger(config: &Config, state: &StateDir) -> Result<Ledger, OpenError> {
-    let key = state.key().map_err(|reason| OpenError::UnusableKey { name: "ledger.key".to_owned(), reason })?;
+    let key =
+        state.key().map_err(|reason| OpenError::UnusableKey { name: "ledger.key".to_owned(), reason })?;
     let mut options = Options::new(key, Arc::new(SystemClock), Arc::new(SystemRandomness));
     options.durability = match config.durability {
         Durability::Process => LedgerDurability::Process,

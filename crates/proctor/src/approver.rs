@@ -119,7 +119,10 @@ impl ApproverKeys {
         let Some(signer) = signer else { return Err("not signed by a registered approver".to_owned()) };
         let statement = Statement::parse(note.text()).ok_or("not an approval statement")?;
         if statement.ledger != self.ledger {
-            return Err(format!("the statement is for ledger `{}`, this is `{}`", statement.ledger, self.ledger));
+            return Err(format!(
+                "the statement is for ledger `{}`, this is `{}`",
+                statement.ledger, self.ledger
+            ));
         }
         Ok(ApprovalOrder { statement, approver: signer.name().to_owned(), note: signed.to_owned() })
     }
@@ -151,10 +154,19 @@ mod tests {
         let signed = statement.sign(&key("ann", 1)).unwrap();
         let order = keys.check(&signed).unwrap();
         assert_eq!((order.approver.as_str(), &order.statement), ("ann", &statement));
-        assert!(keys.check(&statement.sign(&key("ann", 2)).unwrap()).is_err(), "another key of the same name");
+        assert!(
+            keys.check(&statement.sign(&key("ann", 2)).unwrap()).is_err(),
+            "another key of the same name"
+        );
         assert!(keys.check(&signed.replace("allow", "deny")).is_err());
         let other = Statement { ledger: "there".into(), ..statement };
         assert!(keys.check(&other.sign(&key("ann", 1)).unwrap()).unwrap_err().contains("`there`"));
-        assert!(ApproverKeys::read(&folder.path().join("none"), "here").unwrap().check(&signed).unwrap_err().contains("no approver"));
+        assert!(
+            ApproverKeys::read(&folder.path().join("none"), "here")
+                .unwrap()
+                .check(&signed)
+                .unwrap_err()
+                .contains("no approver")
+        );
     }
 }

@@ -3,6 +3,7 @@
 mod action_args;
 mod approve;
 mod audit;
+mod bench;
 mod gate;
 mod init;
 pub mod names;
@@ -12,7 +13,6 @@ mod records;
 mod session;
 mod verify;
 mod witness;
-mod bench;
 
 use clap::CommandFactory;
 
@@ -36,7 +36,8 @@ pub fn run(cli: Cli) -> Outcome {
         crate::output::data(String::from_utf8_lossy(&script).trim_end())?;
         return Ok(OK);
     }
-    let directory = std::env::current_dir().map_err(|error| Failure::from(format!("working directory: {error}")))?;
+    let directory =
+        std::env::current_dir().map_err(|error| Failure::from(format!("working directory: {error}")))?;
     let config = Config::load(&directory, &cli.common.overrides())?;
     let context = Context { config, json: cli.common.json };
     match cli.command {

@@ -84,16 +84,21 @@ pub struct Overrides {
 impl Config {
     /// Settings for a command that runs in `directory`.
     pub fn load(directory: &Path, overrides: &Overrides) -> Result<Config, String> {
-        let found = directory.ancestors().map(|folder| folder.join("proctor.toml")).find(|file| file.is_file());
+        let found =
+            directory.ancestors().map(|folder| folder.join("proctor.toml")).find(|file| file.is_file());
         let (file, base) = match &found {
             Some(path) => (read(path)?, path.parent().unwrap_or(directory).to_owned()),
             None => (File::default(), directory.to_owned()),
         };
         // Paths in the file start from the file, paths in flags from the working directory.
         let place = |flag: &Option<PathBuf>, key: &Option<PathBuf>| {
-            flag.as_ref().map(|path| directory.join(path)).or_else(|| key.as_ref().map(|path| base.join(path)))
+            flag.as_ref()
+                .map(|path| directory.join(path))
+                .or_else(|| key.as_ref().map(|path| base.join(path)))
         };
-        let text = |flag: &Option<String>, key: &Option<String>| flag.clone().or_else(|| key.clone()).unwrap_or_default();
+        let text = |flag: &Option<String>, key: &Option<String>| {
+            flag.clone().or_else(|| key.clone()).unwrap_or_default()
+        };
         let state = place(&overrides.state, &file.state);
         Ok(Config {
             state: state.unwrap_or_else(|| base.join(".proctor")),
@@ -129,8 +134,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
-        std::fs::write(folder.path().join("proctor.toml"), "state = \"st\"\nagent = \"x\"\n[gate]\nanswer_ms = 5\n").unwrap();
-        let config = Config::load(&inner, &Overrides { agent: Some("y".into()), policy: Some("p.yaml".into()), ..Overrides::default() }).unwrap();
+        std::fs::write(
+            folder.path().join("proctor.toml"),
+            "state = \"st\"\nagent = \"x\"\n[gate]\nanswer_ms = 5\n",
+        )
+        .unwrap();
+        let config = Config::load(
+            &inner,
+            &Overrides { agent: Some("y".into()), policy: Some("p.yaml".into()), ..Overrides::default() },
+        )
+        .unwrap();
         assert_eq!(config.state, folder.path().join("st"));
         assert_eq!(config.policy, Some(inner.join("p.yaml")));
         assert_eq!(config.agent, "y");

@@ -124,13 +124,19 @@ impl Inner {
         let mut state = read_state(&reader)?;
         let next = reader.size().map_err(fail)?;
         let applied = reader.state(RETRACTIONS, "applied").map_err(fail)?;
-        let from = applied.and_then(|(value, _)| String::from_utf8(value).ok()?.parse::<u64>().ok()).unwrap_or(0);
+        let from =
+            applied.and_then(|(value, _)| String::from_utf8(value).ok()?.parse::<u64>().ok()).unwrap_or(0);
         let mut owed = Vec::new();
-        let filter = Filter { kinds: vec![RecordKind::Retracted], seqs: Some(from..next), ..Filter::default() };
+        let filter =
+            Filter { kinds: vec![RecordKind::Retracted], seqs: Some(from..next), ..Filter::default() };
         for record in reader.records(filter, Order::Ascending) {
             let record = record.map_err(fail)?;
             let rows = state.apply(record.seq, &record.envelope);
-            owed.extend(rows.into_iter().map(|row| StateRow { fold: row.fold, key: row.key, value: row.value }));
+            owed.extend(rows.into_iter().map(|row| StateRow {
+                fold: row.fold,
+                key: row.key,
+                value: row.value,
+            }));
             owed.push(applied_retractions(record.seq));
         }
         Ok(Inner { state, generation: Some(generation), next, owed, sessions: Sessions::default() })
@@ -198,7 +204,8 @@ impl Engine {
 
     fn take(&self, proposal: &Proposal, deadline: Instant) -> Taken {
         // A panic while deciding is a defect; it must not become a permission or end the process.
-        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.try_take(proposal, deadline)));
+        let attempt =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.try_take(proposal, deadline)));
         match attempt {
             Ok(Ok(queued)) => Taken::Queued(Box::new(queued)),
             Ok(Err(problem)) => Taken::Answered(Box::new(self.not_recorded(&problem))),
@@ -232,7 +239,8 @@ impl Engine {
             fresh_approval: ApprovalId::new(now, &*self.randomness),
         };
         let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
-        let pending = self.append(&mut inner, judgement.envelope.clone(), Some(judgement.body), Some(deadline));
+        let pending =
+            self.append(&mut inner, judgement.envelope.clone(), Some(judgement.body), Some(deadline));
         Ok(Queued {
             pending,
             decision: judgement.decision,
@@ -243,10 +251,20 @@ impl Engine {
     }
 
     /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.
-    fn append(&self, inner: &mut Inner, envelope: Envelope, body: Option<Vec<u8>>, deadline: Option<Instant>) -> Pending {
+    fn append(
+        &self,
+        inner: &mut Inner,
+        envelope: Envelope,
+        body: Option<Vec<u8>>,
+        deadline: Option<Instant>,
+    ) -> Pending {
         let mut rows = std::mem::take(&mut inner.owed);
         let changed = inner.state.apply(inner.next, &envelope);
-        rows.extend(changed.into_iter().map(|row| StateRow { fold: row.fold, key: row.key, value: row.value }));
+        rows.extend(changed.into_iter().map(|row| StateRow {
+            fold: row.fold,
+            key: row.key,
+            value: row.value,
+        }));
         let draft = Draft { envelope, body, rows, deadline, seq: Some(inner.next) };
         let pending = self.ledger.append_after(inner.generation.unwrap_or(u64::MAX), draft);
         match pending.refusal() {
@@ -292,7 +310,7 @@ impl Engine {
             envelope.links = vec![sequence];
             if let Ok(mut inner) = self.lock() {
                 // The decision is answered whether or not its alarm is on record yet; the queue is drained at the end.
-                let _ = self.append(&mut inner, envelope, None, None);
+                drop(self.append(&mut inner, envelope, None, None));
             }
         }
     }

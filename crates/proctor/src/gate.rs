@@ -24,7 +24,13 @@ pub enum Due {
 }
 
 /// Serves one stream of lines until it ends. Gives the number of answers written.
-pub fn serve(engine: &Arc<Engine>, caller: &Caller, door: &str, input: impl BufRead, output: impl Write + Send) -> u64 {
+pub fn serve(
+    engine: &Arc<Engine>,
+    caller: &Caller,
+    door: &str,
+    input: impl BufRead,
+    output: impl Write + Send,
+) -> u64 {
     let (sender, receiver) = sync_channel::<Due>(WAITING_ANSWERS);
     std::thread::scope(|scope| {
         let writer = scope.spawn(move || write_answers(engine, &receiver, output));
@@ -34,7 +40,13 @@ pub fn serve(engine: &Arc<Engine>, caller: &Caller, door: &str, input: impl BufR
     })
 }
 
-fn read_lines(engine: &Engine, caller: &Caller, door: &str, mut input: impl BufRead, sender: &SyncSender<Due>) {
+fn read_lines(
+    engine: &Engine,
+    caller: &Caller,
+    door: &str,
+    mut input: impl BufRead,
+    sender: &SyncSender<Due>,
+) {
     loop {
         let due = match lines::next(&mut input) {
             Ok(Some(Line::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
@@ -143,7 +155,12 @@ enum Content {
 fn read_message(line: &[u8], door: &str) -> Result<Message, String> {
     let value = Json::parse(line).map_err(|error| format!("not JSON: {error}"))?;
     let Json::Object(members) = value else { return Err("a line holds one JSON object".to_owned()) };
-    let mut message = Message { agent: String::new(), session: String::new(), reference: None, content: Content::Action(Box::default()) };
+    let mut message = Message {
+        agent: String::new(),
+        session: String::new(),
+        reference: None,
+        content: Content::Action(Box::default()),
+    };
     let mut action = Vec::new();
     let mut report = None;
     for (name, member) in members {
@@ -175,13 +192,17 @@ fn read_message(line: &[u8], door: &str) -> Result<Message, String> {
 }
 
 fn text(name: &str, value: &Json) -> Result<String, String> {
-    value.as_str().map(str::to_owned).ok_or_else(|| format!("`{name}` is a string, this is {}", value.type_name()))
+    value
+        .as_str()
+        .map(str::to_owned)
+        .ok_or_else(|| format!("`{name}` is a string, this is {}", value.type_name()))
 }
 
 fn read_outcome(value: &Json) -> Result<Report, String> {
     known_members(value, "outcome", &["decision_id", "ok", "result", "tokens", "cost_usd"])?;
     let decision = value.get("decision_id").and_then(Json::as_str).and_then(|id| id.parse().ok());
-    let amount = |literal: &str| Decimal::from_str_exact(literal).ok().filter(|amount| !amount.is_sign_negative());
+    let amount =
+        |literal: &str| Decimal::from_str_exact(literal).ok().filter(|amount| !amount.is_sign_negative());
     let cost_usd = match value.get("cost_usd") {
         None => None,
         Some(Json::Number(literal)) => Some(amount(literal).ok_or("`outcome.cost_usd` is not an amount")?),
@@ -203,7 +224,8 @@ fn read_outcome(value: &Json) -> Result<Report, String> {
 
 fn read_observation(value: &Json) -> Result<Report, String> {
     known_members(value, "observation", &["code", "data"])?;
-    let code = value.get("code").and_then(Json::as_str).ok_or("`observation.code` says what kind of thing it is")?;
+    let code =
+        value.get("code").and_then(Json::as_str).ok_or("`observation.code` says what kind of thing it is")?;
     Ok(Report::Observation { code: code.to_owned(), data: value.get("data").cloned().unwrap_or_default() })
 }
 
@@ -228,8 +250,15 @@ mod tests {
 
     #[test]
     fn messages_are_read_strictly() {
-        let message = read_message(br#"{"tool":"bash","args":{"command":"ls"},"session":"s","agent":"a","ref":7}"#, "gate").unwrap();
-        assert_eq!((message.session.as_str(), message.agent.as_str(), message.reference), ("s", "a", Some(Json::from(7u8))));
+        let message = read_message(
+            br#"{"tool":"bash","args":{"command":"ls"},"session":"s","agent":"a","ref":7}"#,
+            "gate",
+        )
+        .unwrap();
+        assert_eq!(
+            (message.session.as_str(), message.agent.as_str(), message.reference),
+            ("s", "a", Some(Json::from(7u8)))
+        );
         let Content::Action(action) = message.content else { panic!("an action") };
         assert_eq!(action.door, "gate");
         assert!(problem("[1]").contains("one JSON object"));

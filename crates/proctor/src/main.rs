@@ -1,6 +1,9 @@
 //! The front door of Proctor: the command line, and the only place where the parts are put together.
 
-#![expect(unreachable_pub, reason = "a program has no outside: `pub` says what a module shows to its neighbours")]
+#![expect(
+    unreachable_pub,
+    reason = "a program has no outside: `pub` says what a module shows to its neighbours"
+)]
 
 mod access;
 mod approver;

@@ -75,7 +75,9 @@ pub fn progress(total: u64, what: &'static str) -> indicatif::ProgressBar {
         return indicatif::ProgressBar::hidden();
     }
     let bar = indicatif::ProgressBar::new(total);
-    if let Ok(style) = indicatif::ProgressStyle::with_template("{msg} {bar:40} {human_pos}/{human_len} {per_sec}") {
+    if let Ok(style) =
+        indicatif::ProgressStyle::with_template("{msg} {bar:40} {human_pos}/{human_len} {per_sec}")
+    {
         bar.set_style(style);
     }
     bar.set_message(what);
@@ -86,7 +88,9 @@ pub fn progress(total: u64, what: &'static str) -> indicatif::ProgressBar {
 pub fn table(rows: &[Vec<String>]) -> Result<(), Failure> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
-        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| visible_width(cell)).max().unwrap_or(0))
+        .map(|column| {
+            rows.iter().filter_map(|row| row.get(column)).map(|cell| visible_width(cell)).max().unwrap_or(0)
+        })
         .collect();
     for row in rows {
         let mut line = String::new();

@@ -102,11 +102,14 @@ fn serve(stream: &UnixStream, state: &StateDir, engine: &Arc<Engine>) {
     if let Some(asked) = hello.get("policy").and_then(Json::as_str)
         && asked != policy.to_string()
     {
-        let error = format!("the owner's policy is {policy}, the one given here is {asked}: use the same, or leave `--policy` out");
+        let error = format!(
+            "the owner's policy is {policy}, the one given here is {asked}: use the same, or leave `--policy` out"
+        );
         let _ = writeln!(writing, "{}", Json::object().with("ok", false).with("error", error));
         return;
     }
-    let greeting = Json::object().with("ok", true).with("pid", std::process::id()).with("policy", policy.to_string());
+    let greeting =
+        Json::object().with("ok", true).with("pid", std::process::id()).with("policy", policy.to_string());
     if writeln!(writing, "{greeting}").is_err() {
         return;
     }
@@ -131,7 +134,9 @@ pub fn run(command: &Json, state: &StateDir, engine: &Engine) -> Result<Json, St
         "approve" => approve(text("signed"), state, engine),
         "erase" => {
             let sequence = command.get("seq").and_then(Json::as_u64).ok_or("`seq` is missing")?;
-            engine.erase(sequence, text("by"), text("reason")).map(|sequence| Json::object().with("seq", sequence))
+            engine
+                .erase(sequence, text("by"), text("reason"))
+                .map(|sequence| Json::object().with("seq", sequence))
         }
         "checkpoint" => {
             let note = engine.ledger().checkpoint().map_err(|problem| problem.to_string())?;
@@ -139,7 +144,8 @@ pub fn run(command: &Json, state: &StateDir, engine: &Engine) -> Result<Json, St
         }
         "cosign" => cosign(command, engine),
         "check" => {
-            let caller = local_caller(rustix::process::getuid().as_raw(), text("agent"), text("team"), text("org"));
+            let caller =
+                local_caller(rustix::process::getuid().as_raw(), text("agent"), text("team"), text("org"));
             let due = gate::take(engine, &caller, "check", text("line").as_bytes());
             Ok(gate::finish(engine, due))
         }
@@ -162,6 +168,7 @@ fn cosign(command: &Json, engine: &Engine) -> Result<Json, String> {
     let size = command.get("size").and_then(Json::as_u64).ok_or("`size` is missing")?;
     let signature = NoteSignature::parse(text("line")).map_err(|error| error.to_string())?;
     let witness = text("witness").parse().map_err(|_| "`witness` is not a verifier key".to_owned())?;
-    let note = engine.ledger().add_cosignature(size, signature, &witness).map_err(|problem| problem.to_string())?;
+    let note =
+        engine.ledger().add_cosignature(size, signature, &witness).map_err(|problem| problem.to_string())?;
     Ok(Json::object().with("note", note))
 }

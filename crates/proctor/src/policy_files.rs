@@ -72,14 +72,17 @@ fn document_files(path: &Path) -> Result<Vec<PathBuf>, Vec<Problem>> {
         .collect();
     files.sort();
     if files.is_empty() {
-        return Err(vec![problem_in(&name, "the folder holds no `*.yaml`, `*.yml` or `*.json` file".to_owned())]);
+        return Err(vec![problem_in(
+            &name,
+            "the folder holds no `*.yaml`, `*.yml` or `*.json` file".to_owned(),
+        )]);
     }
     Ok(files)
 }
 
 fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| describe(&error))?;
-    let length = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
     if length > MAX_SOURCE {
         return Err(format!("{length} bytes are over the limit of {MAX_SOURCE}"));
     }

@@ -13,7 +13,8 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else is given")]
     fn now(&self) -> Timestamp {
-        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let since_1970 =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
     }
 }
@@ -23,7 +24,10 @@ impl Clock for SystemClock {
 pub struct SystemRandomness;
 
 impl Randomness for SystemRandomness {
-    #[expect(clippy::panic, reason = "without randomness neither keys nor salts nor ids are safe: stopping is the only answer")]
+    #[expect(
+        clippy::panic,
+        reason = "without randomness neither keys nor salts nor ids are safe: stopping is the only answer"
+    )]
     fn fill(&self, buffer: &mut [u8]) {
         if let Err(error) = getrandom::fill(buffer) {
             panic!("the operating system gives no randomness: {error}");

@@ -1,5 +1,15 @@
 //! What must survive: SIGKILL under load, a full disk, torn and damaged files.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "a test fails by panicking"
+)]
+
 mod support;
 
 use std::collections::HashSet;
@@ -31,7 +41,10 @@ fn kill_under_load(folder: &Folder, random: &SeededRandomness) -> Vec<String> {
     let writer = std::thread::spawn(move || {
         for index in 0..200_000u32 {
             let tool = ["upload", "read_secret", "bash"][index as usize % 3];
-            let line = format!("{{\"tool\":\"{tool}\",\"args\":{{\"command\":\"ls {index}\"}},\"session\":\"s{}\"}}\n", index % 7);
+            let line = format!(
+                "{{\"tool\":\"{tool}\",\"args\":{{\"command\":\"ls {index}\"}},\"session\":\"s{}\"}}\n",
+                index % 7
+            );
             if stdin.write_all(line.as_bytes()).is_err() {
                 return;
             }
@@ -101,7 +114,7 @@ fn a_full_disk_denies_and_the_gap_is_on_record_afterwards() {
     let mut gate = Gate::start(&folder, &["--answer-ms", "3000"]);
     let list = r#"{"tool":"bash","args":{"command":"ls"},"session":"s"}"#;
     assert_eq!(text(&gate.ask(list), "decision"), "allow");
-    let pid = rustix::process::Pid::from_raw(gate.child.id() as i32);
+    let pid = rustix::process::Pid::from_raw(gate.child.id().cast_signed());
     let limit = |bytes: Option<u64>| {
         let wanted = rustix::process::Rlimit { current: bytes, maximum: None };
         rustix::process::prlimit(pid, rustix::process::Resource::Fsize, wanted).unwrap();
@@ -129,7 +142,12 @@ fn a_full_disk_denies_and_the_gap_is_on_record_afterwards() {
 fn populated() -> Folder {
     let folder = Folder::with_policy(POLICY);
     let lines: String = (0..700)
-        .map(|index| format!("{{\"tool\":\"bash\",\"args\":{{\"command\":\"ls {index}\"}},\"session\":\"s{}\"}}\n", index % 5))
+        .map(|index| {
+            format!(
+                "{{\"tool\":\"bash\",\"args\":{{\"command\":\"ls {index}\"}},\"session\":\"s{}\"}}\n",
+                index % 5
+            )
+        })
         .collect();
     let output = folder.run_with(&["gate"], &lines);
     assert_eq!(support::lines(&output).len(), 700);
@@ -158,7 +176,11 @@ fn a_truncated_ledger_is_refused_and_explained() {
         assert_ne!(gate.status.code(), Some(0), "cut at {cut}");
         assert!(gate.stdout.is_empty(), "cut at {cut}");
         assert!(!gate.stderr.is_empty());
-        assert_eq!(std::fs::read(copy.state().join("ledger.db")).unwrap(), before, "a damaged ledger was written over");
+        assert_eq!(
+            std::fs::read(copy.state().join("ledger.db")).unwrap(),
+            before,
+            "a damaged ledger was written over"
+        );
         let fsck = copy.run(&["audit", "fsck"]);
         assert_eq!(fsck.status.code(), Some(12), "cut at {cut}: {}", String::from_utf8_lossy(&fsck.stdout));
     }
@@ -173,7 +195,8 @@ fn a_flipped_byte_is_found_or_changes_nothing() {
     for _ in 0..count(200).max(20) {
         let copy = copy_of(&folder);
         let at = random.below(length);
-        let mut file = std::fs::OpenOptions::new().read(true).write(true).open(copy.state().join("ledger.db")).unwrap();
+        let mut file =
+            std::fs::OpenOptions::new().read(true).write(true).open(copy.state().join("ledger.db")).unwrap();
         file.seek(SeekFrom::Start(at)).unwrap();
         let mut byte = [0u8];
         file.read_exact(&mut byte).unwrap();
@@ -183,7 +206,11 @@ fn a_flipped_byte_is_found_or_changes_nothing() {
         match fsck.status.code() {
             Some(12) => {}
             // Space that is not in use: then nothing that can be read differs.
-            Some(0) => assert_eq!(everything(&copy).as_ref(), Some(&original), "a flipped bit at byte {at} was not found"),
+            Some(0) => assert_eq!(
+                everything(&copy).as_ref(),
+                Some(&original),
+                "a flipped bit at byte {at} was not found"
+            ),
             other => panic!("byte {at}: {other:?} {}", String::from_utf8_lossy(&fsck.stderr)),
         }
     }

@@ -1,5 +1,16 @@
 //! Random inputs for everything that reads what others wrote: nothing may panic, hang or break its own law.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::cast_possible_truncation,
+    unreachable_pub,
+    reason = "a test fails by panicking"
+)]
+
 mod support;
 
 use std::time::{Duration, Instant};
@@ -44,7 +55,7 @@ fn drive(name: &str, material: &Material<'_>, target: impl Fn(&[u8]) -> Result<(
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err(problem)) => panic!("{name}: {problem}: input {index} of seed {seed}\n{}", shown(&input)),
-            Err(_) => panic!("{name}: a panic: input {index} of seed {seed}\n{}", shown(&input)),
+            Err(_panic) => panic!("{name}: a panic: input {index} of seed {seed}\n{}", shown(&input)),
         }
     }
     println!("{name}: {} inputs, the slowest took {slowest:?}", count(INPUTS));
@@ -60,7 +71,9 @@ fn noise(random: &SeededRandomness) -> Vec<u8> {
     random.fill(&mut bytes);
     if random.below(2) == 0 {
         // Printable bytes get further into a parser.
-        bytes.iter_mut().for_each(|byte| *byte = b' ' + *byte % 95);
+        for byte in &mut bytes {
+            *byte = b' ' + *byte % 95;
+        }
     }
     bytes
 }
@@ -125,9 +138,52 @@ const POLICIES: &[&[u8]] = &[
 #[test]
 fn documents() {
     let words = &[
-        "version:", "\"1\"", "default:", "deny", "ask", "allow", "rules:", "- id:", "when:", "then:", "set:", "{", "}", "[", "]", ",",
-        "&a", "*a", "<<:", "|", ">-", "\"", "'", "#", "tools:", "network:", "allowlist:", "data:", "budget:", "schedule:", "scope:",
-        "team:x", "1e999", "0x10", "~", "null", "!!str", "---", "...", "\t", "? ", ": ", "- ", "\u{feff}", "\u{85}", "expires: 1h",
+        "version:",
+        "\"1\"",
+        "default:",
+        "deny",
+        "ask",
+        "allow",
+        "rules:",
+        "- id:",
+        "when:",
+        "then:",
+        "set:",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        "&a",
+        "*a",
+        "<<:",
+        "|",
+        ">-",
+        "\"",
+        "'",
+        "#",
+        "tools:",
+        "network:",
+        "allowlist:",
+        "data:",
+        "budget:",
+        "schedule:",
+        "scope:",
+        "team:x",
+        "1e999",
+        "0x10",
+        "~",
+        "null",
+        "!!str",
+        "---",
+        "...",
+        "\t",
+        "? ",
+        ": ",
+        "- ",
+        "\u{feff}",
+        "\u{85}",
+        "expires: 1h",
     ];
     drive("document", &Material { words, valid: POLICIES }, |data| {
         proctor_policy::document::fuzz_document(data);
@@ -138,8 +194,41 @@ fn documents() {
 #[test]
 fn expressions() {
     let words = &[
-        "path", "args.", "x", "tool", "starts_with", "ends_with", "contains", "matches", "==", "!=", "<", ">", "<=", ">=", "AND", "OR",
-        "NOT", "in", "(", ")", "[", "]", "\"", "\"a\"", "1", "0.10", "-1", "true", "false", "null", ",", ".", "\\", "agent", "$",
+        "path",
+        "args.",
+        "x",
+        "tool",
+        "starts_with",
+        "ends_with",
+        "contains",
+        "matches",
+        "==",
+        "!=",
+        "<",
+        ">",
+        "<=",
+        ">=",
+        "AND",
+        "OR",
+        "NOT",
+        "in",
+        "(",
+        ")",
+        "[",
+        "]",
+        "\"",
+        "\"a\"",
+        "1",
+        "0.10",
+        "-1",
+        "true",
+        "false",
+        "null",
+        ",",
+        ".",
+        "\\",
+        "agent",
+        "$",
     ];
     let valid: &[&[u8]] = &[
         b"path starts_with \"/etc\" OR path starts_with \"/usr\"",
@@ -156,10 +245,64 @@ fn expressions() {
 #[test]
 fn conditions() {
     let words = &[
-        "action", ".", "tool", "args", "commands", "paths", "session", "agent", "time", ".exists(", "c", ",", ".all(", ".map(", ".filter(",
-        ".size()", ".matches(", "\"", "\"a\"", "'b'", "r'", "&&", "||", "!", "==", "!=", "<", ">", "in", "?", ":", "(", ")", "[", "]", "{", "}",
-        "1", "1u", "1.5", "0x1", "9223372036854775808", "null", "true", "has(", "startsWith(", "called(", "tainted(", "+", "-", "*", "/",
-        "%", "int(", "string(", "b\"x\"", "\\u0000", "matches(\"(a+)+$\")",
+        "action",
+        ".",
+        "tool",
+        "args",
+        "commands",
+        "paths",
+        "session",
+        "agent",
+        "time",
+        ".exists(",
+        "c",
+        ",",
+        ".all(",
+        ".map(",
+        ".filter(",
+        ".size()",
+        ".matches(",
+        "\"",
+        "\"a\"",
+        "'b'",
+        "r'",
+        "&&",
+        "||",
+        "!",
+        "==",
+        "!=",
+        "<",
+        ">",
+        "in",
+        "?",
+        ":",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "1",
+        "1u",
+        "1.5",
+        "0x1",
+        "9223372036854775808",
+        "null",
+        "true",
+        "has(",
+        "startsWith(",
+        "called(",
+        "tainted(",
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "int(",
+        "string(",
+        "b\"x\"",
+        "\\u0000",
+        "matches(\"(a+)+$\")",
     ];
     let valid: &[&[u8]] = &[
         br#"action.commands.exists(c, c.matches("^([^ ]*/)?(proctor|agentcli)( |$)"))"#,
@@ -178,9 +321,37 @@ fn conditions() {
 #[test]
 fn scanned_texts() {
     let words = &[
-        "AKIA", "IOSFODNN7EXAMPLE", "sk-", "a1B2c3D4e5F6g7H8i9J0", "ghp_", "xoxb-", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----",
-        "eyJ", ".", "@", "example.com", "a", "4111", "1111", " ", "-", "123-45-6789", "[REDACTED:OpenAiKey]", "[REDACTED:", "]", "postgres://",
-        "user:pass", "/", "\u{e9}", "\u{1f600}", "Bearer ", "AIza", "password=", "0", "\n",
+        "AKIA",
+        "IOSFODNN7EXAMPLE",
+        "sk-",
+        "a1B2c3D4e5F6g7H8i9J0",
+        "ghp_",
+        "xoxb-",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "eyJ",
+        ".",
+        "@",
+        "example.com",
+        "a",
+        "4111",
+        "1111",
+        " ",
+        "-",
+        "123-45-6789",
+        "[REDACTED:OpenAiKey]",
+        "[REDACTED:",
+        "]",
+        "postgres://",
+        "user:pass",
+        "/",
+        "\u{e9}",
+        "\u{1f600}",
+        "Bearer ",
+        "AIza",
+        "password=",
+        "0",
+        "\n",
     ];
     let valid: &[&[u8]] = &[
         b"key sk-a1B2c3D4e5F6g7H8i9J0 and AKIAIOSFODNN7EXAMPLE",
@@ -194,10 +365,11 @@ fn scanned_texts() {
 #[test]
 fn command_lines() {
     let words = &[
-        "rm", "-rf", "/", "$", "${", "}", "$(", ")", "`", "(", "((", "))", "{", "}", ";", "&", "&&", "||", "|", "|&", ">", ">>", ">|", "<", "<<",
-        "<<<", "<(", ">(", "2>&1", "EOF", "'", "\"", "\\", "$'", "sudo", "env", "xargs", "sh", "-c", "eval", "cd", "tee", "if", "then", "fi", "for",
-        "do", "done", "case", "esac", "in", "while", "function", "f()", "[[", "]]", "{a,b}", "{1..9}", "*", "?", "~", "#", "!", "x=1", "find", "-exec",
-        "{}", "+", "\u{0}", "\r", "\t",
+        "rm", "-rf", "/", "$", "${", "}", "$(", ")", "`", "(", "((", "))", "{", "}", ";", "&", "&&", "||",
+        "|", "|&", ">", ">>", ">|", "<", "<<", "<<<", "<(", ">(", "2>&1", "EOF", "'", "\"", "\\", "$'",
+        "sudo", "env", "xargs", "sh", "-c", "eval", "cd", "tee", "if", "then", "fi", "for", "do", "done",
+        "case", "esac", "in", "while", "function", "f()", "[[", "]]", "{a,b}", "{1..9}", "*", "?", "~", "#",
+        "!", "x=1", "find", "-exec", "{}", "+", "\u{0}", "\r", "\t",
     ];
     let valid: &[&[u8]] = &[
         b"sudo env X=1 sh -c 'rm -rf \"$HOME\"' && cat <<EOF > out\n$(ls)\nEOF\n",
@@ -206,9 +378,11 @@ fn command_lines() {
         b"find . -name '*.o' -exec rm {} + ; xargs -0 -I{} sh -c 'mv {} /tmp' < list",
         b"if [[ -f a && ! -d b ]]; then ((x++)); fi; eval \"$(cat x)\" <(sort a) >(cat)",
     ];
-    drive("shell", &Material { words, valid }, |data| match proctor_core::normalise::shell::fuzz_shell(data) {
-        usize::MAX => Err("a command whose text is not its words".to_owned()),
-        _ => Ok(()),
+    drive("shell", &Material { words, valid }, |data| {
+        match proctor_core::normalise::shell::fuzz_shell(data) {
+            usize::MAX => Err("a command whose text is not its words".to_owned()),
+            _ => Ok(()),
+        }
     });
 }
 
@@ -230,9 +404,24 @@ fn bundles() {
     let chosen = closure(&view, &[0, 4]).unwrap().seqs;
     export(&view, &Selection::Part(chosen), &mut part, &mut |_, _| ()).unwrap();
     let record = prove(&view, 3).unwrap();
-    let continued = prove_consistency(&view, &ledger.note(4, 1).unwrap(), &ledger.note(9, 1).unwrap()).unwrap();
+    let continued =
+        prove_consistency(&view, &ledger.note(4, 1).unwrap(), &ledger.note(9, 1).unwrap()).unwrap();
     let (whole, _) = bundle_and_note();
-    let words = &["proctor-bundle/1\n", "C", "L", "B", "I", "E", "\u{0}\u{0}\u{0}\u{8}", "proctor-proof/1\n", "proctor-consistency/1\n", "\n\n", "{", "}", "\u{2014} x AAAA\n"];
+    let words = &[
+        "proctor-bundle/1\n",
+        "C",
+        "L",
+        "B",
+        "I",
+        "E",
+        "\u{0}\u{0}\u{0}\u{8}",
+        "proctor-proof/1\n",
+        "proctor-consistency/1\n",
+        "\n\n",
+        "{",
+        "}",
+        "\u{2014} x AAAA\n",
+    ];
     let valid: &[&[u8]] = &[&whole, &part, record.as_bytes(), continued.as_bytes()];
     drive("bundle", &Material { words, valid }, |data| {
         proctor_ledger::bundle::fuzz_bundle(data);
@@ -243,15 +432,53 @@ fn bundles() {
 #[test]
 fn notes() {
     let (_, note) = bundle_and_note();
-    let words = &["\n", "\n\n", "\u{2014} ", "a", "example.com/x", " ", "AAAAAAAA", "==", "+", "9", "\u{0}", "cosignature/v1"];
+    let words = &[
+        "\n",
+        "\n\n",
+        "\u{2014} ",
+        "a",
+        "example.com/x",
+        " ",
+        "AAAAAAAA",
+        "==",
+        "+",
+        "9",
+        "\u{0}",
+        "cosignature/v1",
+    ];
     drive("note", &Material { words, valid: &[note.as_bytes()] }, proctor_ledger::note::fuzz_note);
 }
 
 #[test]
 fn json_reads_back_as_it_was_printed() {
     let words = &[
-        "{", "}", "[", "]", ",", ":", "\"", "\"a\"", "\\u0000", "\\ud800", "\\udc00", "\\n", "1", "-0", "1e400", "1.50", "0.1E+2", "01", "true", "false",
-        "null", "nul", "\u{e9}", "\u{2028}", "{\"a\":1,\"a\":2}", " ", "\t",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "\"a\"",
+        "\\u0000",
+        "\\ud800",
+        "\\udc00",
+        "\\n",
+        "1",
+        "-0",
+        "1e400",
+        "1.50",
+        "0.1E+2",
+        "01",
+        "true",
+        "false",
+        "null",
+        "nul",
+        "\u{e9}",
+        "\u{2028}",
+        "{\"a\":1,\"a\":2}",
+        " ",
+        "\t",
     ];
     let valid: &[&[u8]] = &[
         br#"{"tool":"bash","args":{"command":"ls -l","n":[1,2.50,-3e10,null,true]},"x":"\u00e9\ud83d\ude00\n"}"#,
@@ -273,7 +500,26 @@ fn leaves_have_one_spelling() {
     let ledger = TestLedger::new(9, 30).unwrap();
     let leaves: Vec<Vec<u8>> = (0..30).map(|seq| ledger.envelope(seq).unwrap().to_leaf().unwrap()).collect();
     let valid: Vec<&[u8]> = leaves.iter().map(Vec::as_slice).collect();
-    let words = &["{", "}", "\"v\":1", ",", "\"id\":", "\"kind\":\"decision\"", "\"links\":[", "]", "\"time\":", "0", "-1", "9007199254740993", "\"once\":", "\"\"", "\"taints\":[\"a\"]", "\"amounts\":[]", " ", "\\u0041"];
+    let words = &[
+        "{",
+        "}",
+        "\"v\":1",
+        ",",
+        "\"id\":",
+        "\"kind\":\"decision\"",
+        "\"links\":[",
+        "]",
+        "\"time\":",
+        "0",
+        "-1",
+        "9007199254740993",
+        "\"once\":",
+        "\"\"",
+        "\"taints\":[\"a\"]",
+        "\"amounts\":[]",
+        " ",
+        "\\u0041",
+    ];
     drive("leaf", &Material { words, valid: &valid }, |data| {
         let Ok(envelope) = Envelope::from_leaf(data) else { return Ok(()) };
         match envelope.to_leaf() {

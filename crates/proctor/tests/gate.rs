@@ -1,5 +1,15 @@
 //! `proctor gate` from the outside.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "a test fails by panicking"
+)]
+
 mod support;
 
 use std::io::{BufRead, BufReader, Write};
@@ -52,26 +62,36 @@ rules:
 fn every_decision_is_answered_in_order_and_on_record() {
     let folder = Folder::with_policy(POLICY);
     let mut gate = Gate::start(&folder, &[]);
-    let allowed = gate.ask(r#"{"ref":1,"tool":"Bash","args":{"command":"ls -l"},"session":"s1","agent":"coder"}"#);
+    let allowed =
+        gate.ask(r#"{"ref":1,"tool":"Bash","args":{"command":"ls -l"},"session":"s1","agent":"coder"}"#);
     assert_eq!((text(&allowed, "decision"), text(&allowed, "rule")), ("allow", "listing"), "{allowed}");
     assert_eq!(allowed.get("ref"), Some(&Json::from(1u8)));
-    let denied = gate.ask(r#"{"tool":"Bash","args":{"command":"sudo rm -rf /"},"session":"s1","agent":"coder"}"#);
+    let denied =
+        gate.ask(r#"{"tool":"Bash","args":{"command":"sudo rm -rf /"},"session":"s1","agent":"coder"}"#);
     assert_eq!((text(&denied, "decision"), text(&denied, "rule")), ("deny", "no-delete"), "{denied}");
     let unknown = gate.ask(r#"{"tool":"teleport","session":"s1","agent":"coder"}"#);
     assert_eq!((text(&unknown, "decision"), text(&unknown, "rule")), ("deny", "default"));
     let modified = gate.ask(r#"{"tool":"search","args":{"q":"x","limit":1000}}"#);
     assert_eq!(text(&modified, "decision"), "modify", "{modified}");
     assert_eq!(modified.get("args").unwrap().to_string(), r#"{"q":"x","limit":10}"#);
-    let redacted = gate.ask(&format!(r#"{{"tool":"upload","args":{{"key":"sk-{}","n":1.50}}}}"#, "a1B2c3D4e5F6g7H8i9J0"));
+    let redacted = gate
+        .ask(&format!(r#"{{"tool":"upload","args":{{"key":"sk-{}","n":1.50}}}}"#, "a1B2c3D4e5F6g7H8i9J0"));
     assert_eq!(text(&redacted, "decision"), "redact", "{redacted}");
     assert_eq!(redacted.get("args").unwrap().to_string(), r#"{"key":"[REDACTED:OpenAiKey]","n":1.50}"#);
     let deferred = gate.ask(r#"{"tool":"later"}"#);
-    assert_eq!((text(&deferred, "decision"), deferred.get("retry_after_ms")), ("defer", Some(&Json::from(2000u32))));
+    assert_eq!(
+        (text(&deferred, "decision"), deferred.get("retry_after_ms")),
+        ("defer", Some(&Json::from(2000u32)))
+    );
     let (code, _) = gate.end();
     assert_eq!(code, 0);
 
     let shown = folder.json(&["session", "show", "s1", "--json"]);
-    let decisions: Vec<&str> = shown.iter().filter(|record| text(record, "kind") == "decision").map(|record| text(record, "decision")).collect();
+    let decisions: Vec<&str> = shown
+        .iter()
+        .filter(|record| text(record, "kind") == "decision")
+        .map(|record| text(record, "decision"))
+        .collect();
     assert_eq!(decisions, ["allow", "deny", "deny"]);
     let whole = folder.run(&["audit", "tail", "--json", "-n", "100"]);
     let all = String::from_utf8(whole.stdout).unwrap();
@@ -105,7 +125,9 @@ fn a_session_is_remembered_across_restarts() {
 fn what_is_no_action_is_denied_and_nothing_stops() {
     let folder = Folder::with_policy(POLICY);
     let mut gate = Gate::start(&folder, &[]);
-    for bad in ["{", "[]", r#"{"tol":"x"}"#, r#"{"tool":"bash","tool":"ls"}"#, "\"\u{0}\"", &"[".repeat(100_000)] {
+    for bad in
+        ["{", "[]", r#"{"tol":"x"}"#, r#"{"tool":"bash","tool":"ls"}"#, "\"\u{0}\"", &"[".repeat(100_000)]
+    {
         let answer = gate.ask(bad);
         assert_eq!((text(&answer, "decision"), text(&answer, "rule")), ("deny", "malformed"), "{answer}");
     }
@@ -127,7 +149,10 @@ fn outcomes_settle_budgets_and_show_what_was_done_all_the_same() {
     let mut gate = Gate::start(&folder, &[]);
     let first = gate.ask(r#"{"kind":"llm_call","model":"m","cost_usd":"4.00"}"#);
     assert_eq!(text(&first, "decision"), "allow");
-    let settled = gate.ask(&format!(r#"{{"outcome":{{"decision_id":"{}","cost_usd":"1.00"}}}}"#, text(&first, "decision_id")));
+    let settled = gate.ask(&format!(
+        r#"{{"outcome":{{"decision_id":"{}","cost_usd":"1.00"}}}}"#,
+        text(&first, "decision_id")
+    ));
     assert_eq!(settled.get("recorded"), Some(&Json::Bool(true)), "{settled}");
     let again = gate.ask(&format!(r#"{{"outcome":{{"decision_id":"{}"}}}}"#, text(&first, "decision_id")));
     assert!(text(&again, "error").contains("on record already"), "{again}");
@@ -153,7 +178,11 @@ fn an_approval_is_asked_decided_and_used_once() {
     assert_eq!(text(&asked, "decision"), "ask", "{asked}");
     let id = text(&asked, "approval_id").to_owned();
     let again = gate.ask(deploy);
-    assert_eq!((text(&again, "decision"), text(&again, "approval_id")), ("ask", id.as_str()), "the same id while it waits");
+    assert_eq!(
+        (text(&again, "decision"), text(&again, "approval_id")),
+        ("ask", id.as_str()),
+        "the same id while it waits"
+    );
     let other = gate.ask(r#"{"tool":"deploy","args":{"to":"test"},"session":"s"}"#);
     assert_ne!(text(&other, "approval_id"), id);
 
@@ -245,7 +274,10 @@ fn two_processes_on_one_state_directory_are_one_ledger() {
     let list = r#"{"tool":"bash","args":{"command":"ls"}}"#;
     let gone = relay.ask(list);
     let first_after = text(&gone, "decision").to_owned();
-    assert!(first_after == "deny" && text(&gone, "rule") == "not-recorded" || first_after == "allow", "{gone}");
+    assert!(
+        first_after == "deny" && text(&gone, "rule") == "not-recorded" || first_after == "allow",
+        "{gone}"
+    );
     assert_eq!(text(&relay.ask(list), "decision"), "allow");
     let (code, _) = relay.end();
     assert_eq!(code, 0);
@@ -318,7 +350,7 @@ fn signals_end_the_gate_with_their_codes_and_lose_nothing() {
         for _ in 0..10 {
             gate.ask(r#"{"tool":"bash","args":{"command":"ls"},"session":"s"}"#);
         }
-        let pid = rustix::process::Pid::from_raw(gate.child.id() as i32).unwrap();
+        let pid = rustix::process::Pid::from_raw(gate.child.id().cast_signed()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
         assert_eq!(gate.child.wait().unwrap().code(), Some(code));
         assert_eq!(folder.json(&["audit", "tail", "--json", "--kind", "decision", "-n", "100"]).len(), 10);

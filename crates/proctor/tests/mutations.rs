@@ -1,9 +1,21 @@
 //! A bundle that was changed in any way is refused: 10,000 changes to a real, witnessed ledger, none of them undetected.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::cast_possible_truncation,
+    unreachable_pub,
+    reason = "a test fails by panicking"
+)]
+
 mod support;
 
 use std::collections::BTreeMap;
 
+use proctor_core::json::Json;
 use proctor_core::random::SeededRandomness;
 use proctor_ledger::bundle::testing::mutate_with;
 use proctor_ledger::bundle::{Check, HEADER, Signer, verify};
@@ -36,7 +48,8 @@ fn exported() -> Exported {
     let cosign = |folder: &Folder| {
         let mut gate = Gate::start(folder, &[]);
         gate.ask(r#"{"tool":"unknown"}"#);
-        let cosigned = folder.json(&["audit", "witness", "--witness", witness.to_str().unwrap(), "--json"]).remove(0);
+        let cosigned =
+            folder.json(&["audit", "witness", "--witness", witness.to_str().unwrap(), "--json"]).remove(0);
         gate.end();
         cosigned
     };
@@ -68,7 +81,7 @@ fn exported() -> Exported {
     let cosigned = cosign(&folder);
     let file = folder.path("whole.bundle");
     let report = folder.json(&["audit", "export", "--output", file.to_str().unwrap(), "--json"]).remove(0);
-    let size = report.get("size").and_then(|size| size.as_u64()).unwrap();
+    let size = report.get("size").and_then(Json::as_u64).unwrap();
     let trust_text = format!("log {}\nwitness {}\n", text(&cosigned, "ledger"), text(&cosigned, "witness"));
     folder.write("trust", &trust_text);
     Exported { bundle: std::fs::read(file).unwrap(), older, trust: trust_text.parse().unwrap(), size, folder }
@@ -89,7 +102,10 @@ fn no_change_goes_undetected() {
     let check = Check { trust: Some(&ledger.trust), at_least_size: Some(ledger.size) };
     let verified = |bytes: &[u8]| verify(&mut &*bytes, &check, &mut |_| Ok(()), &mut |_, _| ());
     let report = verified(&ledger.bundle).unwrap();
-    assert!(matches!(&report.signer, Signer::Trusted { witnesses, .. } if witnesses.len() == 1), "{report:?}");
+    assert!(
+        matches!(&report.signer, Signer::Trusted { witnesses, .. } if witnesses.len() == 1),
+        "{report:?}"
+    );
     assert_eq!(report.erased, 1);
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     let mut through_the_program = 0;
@@ -103,7 +119,7 @@ fn no_change_goes_undetected() {
         made += 1;
         *kinds.entry(kind).or_default() += 1;
         assert!(verified(&bytes).is_err(), "change {made} of seed {seed} (`{kind}`) went undetected");
-        if made % (wanted / 20) == 0 && through_the_program < 20 {
+        if made.is_multiple_of(wanted / 20) && through_the_program < 20 {
             through_the_program += 1;
             refused_by_the_program(&ledger, &bytes, kind);
         }
@@ -119,7 +135,15 @@ fn refused_by_the_program(ledger: &Exported, bytes: &[u8], kind: &str) {
     let file = ledger.folder.path("changed.bundle");
     std::fs::write(&file, bytes).unwrap();
     let size = ledger.size.to_string();
-    let output = ledger.folder.run(&["audit", "verify", file.to_str().unwrap(), "--trust", "trust", "--at-least", &size]);
+    let output = ledger.folder.run(&[
+        "audit",
+        "verify",
+        file.to_str().unwrap(),
+        "--trust",
+        "trust",
+        "--at-least",
+        &size,
+    ]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(12), "`{kind}`: {said}");
     assert!(output.stdout.is_empty() && !said.is_empty(), "`{kind}`: {said}");
@@ -130,11 +154,27 @@ fn the_unchanged_bundle_is_verified_and_an_older_one_is_not_enough() {
     let ledger = exported();
     let file = ledger.folder.path("whole.bundle");
     let size = ledger.size.to_string();
-    let output = ledger.folder.run(&["audit", "verify", file.to_str().unwrap(), "--trust", "trust", "--at-least", &size]);
+    let output = ledger.folder.run(&[
+        "audit",
+        "verify",
+        file.to_str().unwrap(),
+        "--trust",
+        "trust",
+        "--at-least",
+        &size,
+    ]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let older = ledger.folder.path("older.bundle");
     let genuine = ledger.folder.run(&["audit", "verify", older.to_str().unwrap(), "--trust", "trust"]);
     assert_eq!(genuine.status.code(), Some(0), "{}", String::from_utf8_lossy(&genuine.stderr));
-    let rolled_back = ledger.folder.run(&["audit", "verify", older.to_str().unwrap(), "--trust", "trust", "--at-least", &size]);
+    let rolled_back = ledger.folder.run(&[
+        "audit",
+        "verify",
+        older.to_str().unwrap(),
+        "--trust",
+        "trust",
+        "--at-least",
+        &size,
+    ]);
     assert_eq!(rolled_back.status.code(), Some(12), "{}", String::from_utf8_lossy(&rolled_back.stderr));
 }

@@ -1,5 +1,15 @@
 //! `proctor policy …` from the outside.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "a test fails by panicking"
+)]
+
 mod support;
 
 use std::fmt::Write;
@@ -35,7 +45,11 @@ fn checked(folder: &Folder, args: &[&str]) -> (String, String, i32) {
     all.extend(args);
     let output = folder.run(&all);
     let decision = lines(&output).into_iter().next().unwrap_or_else(|| panic!("{}", said(&output)));
-    (text(&decision, "decision").to_owned(), text(&decision, "rule").to_owned(), output.status.code().unwrap())
+    (
+        text(&decision, "decision").to_owned(),
+        text(&decision, "rule").to_owned(),
+        output.status.code().unwrap(),
+    )
 }
 
 fn is(decision: &str, rule: &str, code: i32) -> (String, String, i32) {
@@ -44,14 +58,25 @@ fn is(decision: &str, rule: &str, code: i32) -> (String, String, i32) {
 
 #[test]
 fn lint_reports_all_problems_with_their_places() {
-    let folder = Folder::with_policy("version: \"1\"\nrules:\n  - { id: a, then: alow }\n  - { id: b, then: deny, sett: 1 }\nnetwrk: {}\n");
+    let folder = Folder::with_policy(
+        "version: \"1\"\nrules:\n  - { id: a, then: alow }\n  - { id: b, then: deny, sett: 1 }\nnetwrk: {}\n",
+    );
     let output = folder.run(&["policy", "lint", "policy.yaml"]);
     assert_eq!(output.status.code(), Some(10));
     let places: Vec<String> = printed(&output).lines().map(str::to_owned).collect();
     assert_eq!(places.len(), 3, "{places:?}");
-    assert!(places[0].starts_with("policy.yaml:3:20: ") && places[0].contains("did you mean `allow`?"), "{places:?}");
-    assert!(places[1].starts_with("policy.yaml:4:26: ") && places[1].contains("did you mean `set`?"), "{places:?}");
-    assert!(places[2].starts_with("policy.yaml:5:1: ") && places[2].contains("did you mean `network`?"), "{places:?}");
+    assert!(
+        places[0].starts_with("policy.yaml:3:20: ") && places[0].contains("did you mean `allow`?"),
+        "{places:?}"
+    );
+    assert!(
+        places[1].starts_with("policy.yaml:4:26: ") && places[1].contains("did you mean `set`?"),
+        "{places:?}"
+    );
+    assert!(
+        places[2].starts_with("policy.yaml:5:1: ") && places[2].contains("did you mean `network`?"),
+        "{places:?}"
+    );
     assert!(said(&output).contains("3 problems"), "{}", said(&output));
 
     let output = folder.run(&["policy", "lint", "--json"]);
@@ -59,7 +84,11 @@ fn lint_reports_all_problems_with_their_places() {
     let report = lines(&output).remove(0);
     assert_eq!(report.get("ok"), Some(&Json::Bool(false)));
     let first = report.pointer("/problems/0").unwrap();
-    assert_eq!((first.get("line").unwrap().as_u64(), first.get("column").unwrap().as_u64()), (Some(3), Some(20)), "{report}");
+    assert_eq!(
+        (first.get("line").unwrap().as_u64(), first.get("column").unwrap().as_u64()),
+        (Some(3), Some(20)),
+        "{report}"
+    );
 }
 
 #[test]
@@ -104,15 +133,21 @@ fn check_decides_and_says_so_in_its_exit_code() {
         (&["--kind", "process_exec", "--command", "rm x"], is("deny", "no-delete", 11)),
         (&["--kind", "file_operation", "--operation", "read", "--path", "/x"], is("allow", "reading", 0)),
         (&[r#"{"tool":"bash","args":{"command":["rm","x"]}}"#], is("deny", "no-delete", 11)),
-        (&[r#"{"tool":"bash","args":{"command":"ls"},"session":"s","agent":"a","ref":1}"#], is("allow", "commands", 0)),
+        (
+            &[r#"{"tool":"bash","args":{"command":"ls"},"session":"s","agent":"a","ref":1}"#],
+            is("allow", "commands", 0),
+        ),
         (&[r#"{"tool":"bash"}"#, "--arg", "command=rm x"], is("deny", "no-delete", 11)),
     ] {
         assert_eq!(checked(&folder, args), expected, "{args:?}");
     }
-    let from_stdin = folder.run_with(&["policy", "check", "-", "--json"], r#"{"tool":"bash","args":{"command":"rm x"}}"#);
+    let from_stdin =
+        folder.run_with(&["policy", "check", "-", "--json"], r#"{"tool":"bash","args":{"command":"rm x"}}"#);
     assert_eq!(from_stdin.status.code(), Some(11));
     assert_eq!(text(&lines(&from_stdin)[0], "rule"), "no-delete");
-    let modified = folder.json(&["policy", "check", "--json", "--tool", "search", "--arg", "limit=99", "--arg", "q=x y"]).remove(0);
+    let modified = folder
+        .json(&["policy", "check", "--json", "--tool", "search", "--arg", "limit=99", "--arg", "q=x y"])
+        .remove(0);
     assert_eq!(modified.get("args").unwrap().to_string(), r#"{"limit":10,"q":"x y"}"#);
     assert_eq!(modified.get("recorded"), Some(&Json::Bool(false)));
     let for_people = folder.run(&["policy", "check", "--tool", "deploy"]);
@@ -144,17 +179,27 @@ fn check_refuses_what_is_no_action() {
 #[test]
 fn check_records_nothing_unless_asked_to() {
     let folder = Folder::with_policy(POLICY);
-    for args in [&["policy", "check", "--tool", "read"][..], &["policy", "explain", "--tool", "read"], &["policy", "lint"]] {
+    for args in [
+        &["policy", "check", "--tool", "read"][..],
+        &["policy", "explain", "--tool", "read"],
+        &["policy", "lint"],
+    ] {
         folder.run(args);
         assert!(!folder.state().exists(), "{args:?}");
     }
-    let recorded = folder.json(&["policy", "check", "--record", "--json", "--tool", "read", "--session", "s"]).remove(0);
-    assert_eq!((text(&recorded, "decision"), recorded.get("recorded")), ("allow", Some(&Json::Bool(true))), "{recorded}");
+    let recorded =
+        folder.json(&["policy", "check", "--record", "--json", "--tool", "read", "--session", "s"]).remove(0);
+    assert_eq!(
+        (text(&recorded, "decision"), recorded.get("recorded")),
+        ("allow", Some(&Json::Bool(true))),
+        "{recorded}"
+    );
     let denied = folder.run(&["policy", "check", "--record", "--json", r#"{"tool":"x","session":"s"}"#]);
     assert_eq!(denied.status.code(), Some(11));
     folder.run(&["policy", "check", "--tool", "read"]);
     let decisions = folder.json(&["audit", "tail", "--json", "--kind", "decision"]);
-    let kept: Vec<(&str, &str)> = decisions.iter().map(|record| (text(record, "decision"), text(record, "door"))).collect();
+    let kept: Vec<(&str, &str)> =
+        decisions.iter().map(|record| (text(record, "decision"), text(record, "door"))).collect();
     assert_eq!(kept, [("allow", "check"), ("deny", "check")]);
     assert_eq!(folder.json(&["session", "list", "--json"]).len(), 1);
 }
@@ -162,7 +207,17 @@ fn check_records_nothing_unless_asked_to() {
 #[test]
 fn explain_shows_every_opinion_with_its_place() {
     let folder = Folder::with_policy(POLICY);
-    let output = folder.run(&["policy", "explain", "--json", "--tool", "bash", "--cwd", "/w", "--arg", "command=sudo rm -rf x"]);
+    let output = folder.run(&[
+        "policy",
+        "explain",
+        "--json",
+        "--tool",
+        "bash",
+        "--cwd",
+        "/w",
+        "--arg",
+        "command=sudo rm -rf x",
+    ]);
     assert_eq!(output.status.code(), Some(11));
     let explained = lines(&output).remove(0);
     let opinions: Vec<(String, u64)> = explained
@@ -175,7 +230,13 @@ fn explain_shows_every_opinion_with_its_place() {
     assert_eq!(opinions, [("no-delete".to_owned(), 9), ("commands".to_owned(), 10)], "{explained}");
     assert!(explained.get("read_set").unwrap().to_string().contains("rm -rf x"), "{explained}");
     let for_people = printed(&folder.run(&["policy", "explain", "--tool", "bash", "--arg", "command=rm x"]));
-    assert!(for_people.contains("no-delete") && for_people.contains("commands") && for_people.contains("policy.yaml:9"), "{for_people}");
+    assert!(
+        for_people.contains("no-delete")
+            && for_people.contains("commands")
+            && for_people.contains("policy.yaml:9"),
+        "{for_people}"
+    );
+    assert!(for_people.contains(r#"commands = ["rm x"]"#), "what the rules saw: {for_people}");
     let nothing = folder.run(&["policy", "explain", "--tool", "unknown"]);
     assert!(printed(&nothing).contains("the default decides"), "{}", printed(&nothing));
 }
@@ -192,8 +253,14 @@ fn a_file_of_cases_is_run_and_failures_are_told() {
     for (case, problem) in [
         ("{ name: x, action: { tool: read }, expect: deny }", "expected deny, got allow by `reading`"),
         ("{ name: x, action: { tool: read }, expect: allow, rule: other }", "expected rule `other`"),
-        ("{ name: x, action: { tool: deploy }, expect: ask, reason: nonsense }", "expected a reason with `nonsense`"),
-        ("{ name: x, steps: [{ action: { tool: read }, expect: allow }, { action: { tool: x }, expect: allow }] }", "step 2: expected allow"),
+        (
+            "{ name: x, action: { tool: deploy }, expect: ask, reason: nonsense }",
+            "expected a reason with `nonsense`",
+        ),
+        (
+            "{ name: x, steps: [{ action: { tool: read }, expect: allow }, { action: { tool: x }, expect: allow }] }",
+            "step 2: expected allow",
+        ),
     ] {
         folder.write("cases.yaml", &format!("cases:\n  {good}  - {case}\n"));
         let output = folder.run(&["policy", "test", "cases.yaml"]);
@@ -219,7 +286,10 @@ fn a_file_of_cases_that_tests_nothing_is_an_error() {
         ("cases:\n  - { name: x, action: { tool: a }, expct: deny }\n", "did you mean `expect`?"),
         ("cases:\n  - { name: x, action: { tol: a }, expect: deny }\n", "did you mean `tool`?"),
         ("case: []\n", "did you mean `cases`?"),
-        ("policy: nowhere.yaml\ncases:\n  - { name: x, action: { tool: a }, expect: deny }\n", "no such file"),
+        (
+            "policy: nowhere.yaml\ncases:\n  - { name: x, action: { tool: a }, expect: deny }\n",
+            "no such file",
+        ),
         ("cases:\n  - { name: x, action: { tool: a }, expect: deny, at: noon }\n", "`noon` is not a moment"),
         ("cases: [\n", "cases.yaml:"),
     ] {
@@ -268,7 +338,19 @@ fn the_schema_is_a_schema_of_every_document_key() {
     let schema = Json::parse(&output.stdout).unwrap();
     assert!(text(&schema, "$schema").contains("json-schema.org"), "{schema}");
     let properties = schema.pointer("/definitions/document/properties").unwrap();
-    for key in ["version", "default", "rules", "network", "tools", "data", "budget", "schedule", "capabilities", "scope", "modules"] {
+    for key in [
+        "version",
+        "default",
+        "rules",
+        "network",
+        "tools",
+        "data",
+        "budget",
+        "schedule",
+        "capabilities",
+        "scope",
+        "modules",
+    ] {
         assert!(properties.get(key).is_some(), "{key}");
     }
 }
@@ -292,7 +374,11 @@ fn hostile_documents_are_refused_quickly_and_clearly() {
         ("aliases", bomb.into_bytes(), "more than"),
         ("bytes", b"version: \"1\"\ndefault: d\xffeny\n".to_vec(), "UTF-8"),
         ("twice", b"version: \"1\"\ndefault: deny\ndefault: allow\n".to_vec(), "duplicate key `default`"),
-        ("twice in a rule", b"version: \"1\"\nrules: [{ id: a, then: deny, then: allow }]\n".to_vec(), "duplicate key `then`"),
+        (
+            "twice in a rule",
+            b"version: \"1\"\nrules: [{ id: a, then: deny, then: allow }]\n".to_vec(),
+            "duplicate key `then`",
+        ),
     ];
     for (name, bytes, problem) in documents {
         std::fs::write(folder.path("hostile.yaml"), bytes).unwrap();
@@ -318,9 +404,21 @@ fn documents_in_a_folder_speak_together_within_their_scopes() {
     let ending = |name: &str| format!("policies/{name}");
     folder.write(&ending("a.yaml"), "version: \"1\"\ndefault: deny\nrules:\n  - { id: everybody, when: 'action.tool in [\"ls\", \"x\", \"deploy\"]', then: allow }\n");
     folder.write(&ending("b.yml"), "version: \"1\"\nscope: team:blue\nrules:\n  - { id: blue, when: action.tool == \"x\", then: deny }\n");
-    folder.write(&ending("c.json"), r#"{"version":"1","scope":"tool:deploy","rules":[{"id":"tool","then":"ask"}]}"#);
-    folder.write(&ending("d.yaml"), "version: \"1\"\nscope: org:acme\nrules:\n  - { id: acme, when: action.tool == \"ls\", then: ask }\n");
-    folder.write(&ending("e.yaml"), &format!("version: \"1\"\nscope: agent:uid:{}/bot\nrules:\n  - {{ id: bot, then: deny }}\n", rustix::process::getuid().as_raw()));
+    folder.write(
+        &ending("c.json"),
+        r#"{"version":"1","scope":"tool:deploy","rules":[{"id":"tool","then":"ask"}]}"#,
+    );
+    folder.write(
+        &ending("d.yaml"),
+        "version: \"1\"\nscope: org:acme\nrules:\n  - { id: acme, when: action.tool == \"ls\", then: ask }\n",
+    );
+    folder.write(
+        &ending("e.yaml"),
+        &format!(
+            "version: \"1\"\nscope: agent:uid:{}/bot\nrules:\n  - {{ id: bot, then: deny }}\n",
+            rustix::process::getuid().as_raw()
+        ),
+    );
     folder.write(&ending("notes.txt"), "not a document");
     folder.write("proctor.toml", "policy = \"policies\"\n");
     for (args, expected) in [
@@ -344,12 +442,16 @@ fn documents_in_a_folder_speak_together_within_their_scopes() {
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("f.yaml:2:1"), "{}", said(&output));
     std::fs::create_dir_all(folder.path("nothing")).unwrap();
-    assert!(said(&folder.run(&["policy", "check", "--policy", "nothing", "--tool", "x"])).contains("holds no"));
+    assert!(
+        said(&folder.run(&["policy", "check", "--policy", "nothing", "--tool", "x"])).contains("holds no")
+    );
 }
 
 #[test]
 fn modules_have_a_say() {
-    let folder = Folder::with_policy("version: \"1\"\ndefault: deny\nmodules:\n  - cedar: rules/access.cedar\n  - rego: rules/limits.rego\n");
+    let folder = Folder::with_policy(
+        "version: \"1\"\ndefault: deny\nmodules:\n  - cedar: rules/access.cedar\n  - rego: rules/limits.rego\n",
+    );
     folder.write(
         "rules/access.cedar",
         "permit(principal, action, resource == Tool::\"ls\");\n\

@@ -1,6 +1,17 @@
 //! Every decision on record can be derived again from what its record holds: a stream of actions of many shapes, under changing
 //! policies and principals, with approvals asked, given, refused and expired.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::cast_possible_truncation,
+    unreachable_pub,
+    reason = "a test fails by panicking"
+)]
+
 mod support;
 
 use std::collections::BTreeMap;
@@ -60,7 +71,9 @@ rules:
 fn line(random: &SeededRandomness) -> String {
     let n = random.below(12);
     let session = random.below(40);
-    let secret = ["", "", "", " sk-a1B2c3D4e5F6g7H8i9J0", " AKIAIOSFODNN7EXAMPLE", " ticket-77", " a.b@example.com"][random.below(7) as usize];
+    let secret =
+        ["", "", "", " sk-a1B2c3D4e5F6g7H8i9J0", " AKIAIOSFODNN7EXAMPLE", " ticket-77", " a.b@example.com"]
+            [random.below(7) as usize];
     let action = match random.below(22) {
         0..4 => format!(r#""tool":"Bash","args":{{"command":"ls -l {n}{secret}"}},"cwd":"/w""#),
         4 => format!(r#""tool":"bash","args":{{"command":"sudo rm -rf /{n}{secret}"}}"#),
@@ -73,12 +86,24 @@ fn line(random: &SeededRandomness) -> String {
         12 => format!(r#""tool":"deploy","args":{{"to":"prod","n":{}}}"#, n % 4),
         13 => format!(r#""tool":"deploy","args":{{"to":"test","n":{}}}"#, n % 4),
         14 => format!(r#""tool":"send","args":{{"token":"t{n}","list":["a",{{"b":1}}],"text":"x{secret}"}}"#),
-        15 | 16 => format!(r#""kind":"llm_call","model":"m{n}","cost_usd":"0.{n:02}","tokens":{},"text":"hello{secret}""#, n * 100),
-        17 => format!(r#""kind":"network_call","url":"https://h{n}.example.{}/p""#, ["com", "org"][n as usize % 2]),
+        15 | 16 => format!(
+            r#""kind":"llm_call","model":"m{n}","cost_usd":"0.{n:02}","tokens":{},"text":"hello{secret}""#,
+            n * 100
+        ),
+        17 => format!(
+            r#""kind":"network_call","url":"https://h{n}.example.{}/p""#,
+            ["com", "org"][n as usize % 2]
+        ),
         18 => format!(r#""kind":"tool_result","tool":"bash","result":{{"out":"x{secret}","n":[1.50,{n}]}}"#),
-        19 => format!(r#""kind":"file_operation","operation":"write","path":"../etc/x{n}","cwd":"/w","depth":{}"#, n % 6),
+        19 => format!(
+            r#""kind":"file_operation","operation":"write","path":"../etc/x{n}","cwd":"/w","depth":{}"#,
+            n % 6
+        ),
         20 => format!(r#""tool":"{}","metadata":{{"why":"x"}}"#, ["forbidden", "nightly"][n as usize % 2]),
-        _ => return ["{", "{\"tol\":1}", "[]", "{\"tool\":\"a\",\"tool\":\"b\"}", "\"x\""][n as usize % 5].to_owned(),
+        _ => {
+            return ["{", "{\"tol\":1}", "[]", "{\"tool\":\"a\",\"tool\":\"b\"}", "\"x\""][n as usize % 5]
+                .to_owned();
+        }
     };
     match random.below(10) {
         0 => format!("{{{action}}}"),
@@ -92,7 +117,9 @@ fn report_outcomes(folder: &Folder, args: &[&str], random: &SeededRandomness) {
     let mut gate = Gate::start(folder, args);
     for _ in 0..10 {
         let cents = random.below(90);
-        let answer = gate.ask(&format!(r#"{{"kind":"llm_call","model":"m","cost_usd":"1.00","tokens":50,"session":"s{cents}"}}"#));
+        let answer = gate.ask(&format!(
+            r#"{{"kind":"llm_call","model":"m","cost_usd":"1.00","tokens":50,"session":"s{cents}"}}"#
+        ));
         let id = text(&answer, "decision_id").to_owned();
         gate.ask(&format!(r#"{{"outcome":{{"decision_id":"{id}","cost_usd":"0.{cents:02}","tokens":70,"ok":true,"result":{{"n":1.0}}}}}}"#));
     }
@@ -104,8 +131,9 @@ fn report_outcomes(folder: &Folder, args: &[&str], random: &SeededRandomness) {
 fn decide_approvals(folder: &Folder, round: usize) -> usize {
     let waiting = folder.json(&["approve", "list", "--json"]);
     for (index, approval) in waiting.iter().enumerate().take(4) {
-        let verdict = if (index + round) % 3 == 0 { "deny" } else { "allow" };
-        let output = folder.run(&["approve", verdict, text(approval, "approval_id"), "--reason", "as the test says"]);
+        let verdict = if (index + round).is_multiple_of(3) { "deny" } else { "allow" };
+        let output =
+            folder.run(&["approve", verdict, text(approval, "approval_id"), "--reason", "as the test says"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     waiting.len().min(4)

@@ -1,6 +1,16 @@
 //! The starter policies: every guard of each one fires, ordinary work goes through, and the cases that show it would notice if a
 //! guard were missing.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "a test fails by panicking"
+)]
+
 mod support;
 
 use std::path::PathBuf;
@@ -34,8 +44,11 @@ fn every_case_holds() {
         let folder = Folder::with_policy("");
         let output = folder.run(&["policy", "test", cases(name).to_str().unwrap(), "--json"]);
         let results = lines(&output);
-        let failed: Vec<String> =
-            results.iter().filter(|result| result.get("ok") != Some(&Json::Bool(true))).map(ToString::to_string).collect();
+        let failed: Vec<String> = results
+            .iter()
+            .filter(|result| result.get("ok") != Some(&Json::Bool(true)))
+            .map(ToString::to_string)
+            .collect();
         assert!(failed.is_empty(), "{name}:\n{}", failed.join("\n"));
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(results.len() > 50, "{name}: {} cases", results.len());
@@ -53,8 +66,14 @@ fn a_missing_guard_is_noticed() {
             folder.write("policy.yaml", &without(policy, &part));
             let output = folder.run(&["policy", "test", "cases.yaml", "--json"]);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(10), "{name} without `{}`: no case notices it {said}", part.name);
-            let failed = lines(&output).iter().filter(|result| result.get("ok") == Some(&Json::Bool(false))).count();
+            assert_eq!(
+                output.status.code(),
+                Some(10),
+                "{name} without `{}`: no case notices it {said}",
+                part.name
+            );
+            let failed =
+                lines(&output).iter().filter(|result| result.get("ok") == Some(&Json::Bool(false))).count();
             println!("{name} without {}: {failed} cases fail", part.name);
         }
     }
@@ -85,7 +104,17 @@ fn a_link_does_not_lead_past_a_guard() {
     std::fs::write(folder.state().join("x"), "").unwrap();
     let cwd = folder.path("").display().to_string();
     let decide = |command: &str| {
-        let output = folder.run(&["policy", "check", "--json", "--tool", "bash", "--cwd", &cwd, "--arg", &format!("command={command}")]);
+        let output = folder.run(&[
+            "policy",
+            "check",
+            "--json",
+            "--tool",
+            "bash",
+            "--cwd",
+            &cwd,
+            "--arg",
+            &format!("command={command}"),
+        ]);
         let decision = lines(&output).remove(0);
         (text(&decision, "decision").to_owned(), text(&decision, "rule").to_owned())
     };
@@ -106,7 +135,9 @@ struct Part {
 fn parts_of(policy: &str) -> Vec<Part> {
     let all: Vec<&str> = policy.lines().collect();
     let ends = |first: usize, indentation: usize| {
-        let deeper = |line: &&str| line.is_empty() || line.starts_with(&" ".repeat(indentation + 1)) || line.starts_with('#');
+        let deeper = |line: &&str| {
+            line.is_empty() || line.starts_with(&" ".repeat(indentation + 1)) || line.starts_with('#')
+        };
         first + 1 + all[first + 1..].iter().take_while(|line| deeper(line)).count()
     };
     let mut parts = Vec::new();
@@ -131,17 +162,26 @@ fn parts_of(policy: &str) -> Vec<Part> {
         parts.push(Part { name, first: index, end: ends(index, indentation) });
     }
     // Limits that take thousands of actions to reach are tested where limits are.
-    parts.retain(|part| !part.name.contains("limit_per_hour") && !part.name.contains("calls") && !part.name.ends_with("the allow of a tool"));
+    parts.retain(|part| {
+        !part.name.contains("limit_per_hour")
+            && !part.name.contains("calls")
+            && !part.name.ends_with("the allow of a tool")
+    });
     parts
 }
 
 /// The document without a part. A section that is empty then goes as a whole; rules stay, as an empty list.
 fn without(policy: &str, part: &Part) -> String {
-    let kept: Vec<&str> =
-        policy.lines().enumerate().filter(|(index, _)| *index < part.first || *index >= part.end).map(|(_, line)| line).collect();
+    let kept: Vec<&str> = policy
+        .lines()
+        .enumerate()
+        .filter(|(index, _)| *index < part.first || *index >= part.end)
+        .map(|(_, line)| line)
+        .collect();
     let mut text = String::new();
     for (index, line) in kept.iter().enumerate() {
-        let holds_something = kept[index + 1..].iter().find(|next| !next.is_empty()).is_some_and(|next| next.starts_with(' '));
+        let holds_something =
+            kept[index + 1..].iter().find(|next| !next.is_empty()).is_some_and(|next| next.starts_with(' '));
         let line = match *line {
             "rules:" if !holds_something => "rules: []",
             "data:" | "budget:" if !holds_something => "",

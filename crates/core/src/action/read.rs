@@ -17,8 +17,24 @@ pub struct ActionProblem {
 
 /// The members an action may have, and what each is.
 const MEMBERS: [&str; 18] = [
-    "kind", "tool", "args", "result", "metadata", "operation", "path", "command", "host", "port", "url", "model", "text",
-    "tokens", "cost_usd", "cwd", "depth", "door",
+    "kind",
+    "tool",
+    "args",
+    "result",
+    "metadata",
+    "operation",
+    "path",
+    "command",
+    "host",
+    "port",
+    "url",
+    "model",
+    "text",
+    "tokens",
+    "cost_usd",
+    "cwd",
+    "depth",
+    "door",
 ];
 
 pub(super) fn action(value: &Json) -> Result<Action, Vec<ActionProblem>> {
@@ -49,14 +65,14 @@ fn set(action: &mut Action, name: &str, value: &Json) -> Result<(), String> {
         "path" => action.path = text(value)?,
         "command" => action.command = text(value)?,
         "host" => action.host = text(value)?,
-        "port" => action.port = Some(integer(value, u64::from(u16::MAX))? as u16),
+        "port" => action.port = Some(integer(value)?),
         "url" => action.url = text(value)?,
         "model" => action.model = text(value)?,
         "text" => action.text = text(value)?,
-        "tokens" => action.tokens = integer(value, 1 << 53)?,
+        "tokens" => action.tokens = integer(value)?,
         "cost_usd" => action.cost_usd = money(value)?,
         "cwd" => action.cwd = text(value)?,
-        "depth" => action.depth = integer(value, u64::from(u32::MAX))? as u32,
+        "depth" => action.depth = integer(value)?,
         "door" => action.door = text(value)?,
         other => return Err(unknown("member", other, &MEMBERS)),
     }
@@ -79,8 +95,15 @@ fn object(value: &Json) -> Result<Json, String> {
     }
 }
 
-fn integer(value: &Json, most: u64) -> Result<u64, String> {
-    value.as_u64().filter(|number| *number <= most).ok_or_else(|| format!("expected an integer from 0 to {most}"))
+fn integer<T: TryFrom<u64>>(value: &Json) -> Result<T, String> {
+    // More than 2^53 cannot be told to readers that use doubles, and is never a count.
+    let number = value.as_u64().filter(|number| *number <= 1 << 53);
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+        let most = (1u64 << 53).min(
+            256u64.checked_pow(u32::try_from(size_of::<T>()).unwrap_or(8)).map_or(1 << 53, |most| most - 1),
+        );
+        format!("expected an integer from 0 to {most}")
+    })
 }
 
 /// Money is a decimal: as a string, or as a number whose literal text is one.
@@ -91,9 +114,9 @@ fn money(value: &Json) -> Result<Decimal, String> {
         other => return Err(format!("expected an amount, found {}", other.type_name())),
     };
     let amount = Decimal::from_str_exact(literal).ok().or_else(|| Decimal::from_scientific(literal).ok());
-    amount
-        .filter(|amount| !amount.is_sign_negative())
-        .ok_or_else(|| format!("`{literal}` is not an amount: write a decimal that is not negative, as in `0.25`"))
+    amount.filter(|amount| !amount.is_sign_negative()).ok_or_else(|| {
+        format!("`{literal}` is not an amount: write a decimal that is not negative, as in `0.25`")
+    })
 }
 
 fn unknown(what: &str, word: &str, known: &[&str]) -> String {
@@ -120,7 +143,8 @@ pub(super) fn action_to_json(action: &Action) -> Json {
     text("text", &action.text);
     text("cwd", &action.cwd);
     text("door", &action.door);
-    for (name, value) in [("args", &action.args), ("result", &action.result), ("metadata", &action.metadata)] {
+    for (name, value) in [("args", &action.args), ("result", &action.result), ("metadata", &action.metadata)]
+    {
         if !value.is_null() {
             out.push(name, value.clone());
         }

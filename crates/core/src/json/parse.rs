@@ -60,7 +60,7 @@ impl Reader<'_> {
                 None => return Err("the text ends where a value should be".to_owned()),
                 Some(b'{') => {
                     self.at += 1;
-                    self.deeper(&stack)?;
+                    deeper(&stack)?;
                     self.space();
                     if self.peek() == Some(b'}') {
                         self.at += 1;
@@ -73,7 +73,7 @@ impl Reader<'_> {
                 }
                 Some(b'[') => {
                     self.at += 1;
-                    self.deeper(&stack)?;
+                    deeper(&stack)?;
                     self.space();
                     if self.peek() == Some(b']') {
                         self.at += 1;
@@ -132,13 +132,6 @@ impl Reader<'_> {
                 }
             }
         }
-    }
-
-    fn deeper(&self, stack: &[Open]) -> Result<(), String> {
-        if stack.len() >= MAX_DEPTH {
-            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
-        }
-        Ok(())
     }
 
     fn member_name(&mut self) -> Result<String, String> {
@@ -212,7 +205,8 @@ impl Reader<'_> {
         let digits = self.bytes.get(self.at..self.at + 4).unwrap_or_default();
         let mut code = 0;
         for digit in digits {
-            let value = char::from(*digit).to_digit(16).ok_or("expected four hexadecimal digits after `\\u`")?;
+            let value =
+                char::from(*digit).to_digit(16).ok_or("expected four hexadecimal digits after `\\u`")?;
             code = code * 16 + value;
         }
         if digits.len() < 4 {
@@ -292,6 +286,13 @@ impl Reader<'_> {
         self.at = self.at.saturating_sub(1);
         problem.to_owned()
     }
+}
+
+fn deeper(stack: &[Open]) -> Result<(), String> {
+    if stack.len() >= MAX_DEPTH {
+        return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+    }
+    Ok(())
 }
 
 fn is_duplicate(members: &[(String, Json)], seen: &mut HashSet<String>, name: &str) -> bool {

@@ -18,7 +18,22 @@ fn strictness() {
     assert_eq!(problem(r#"{"a":1,"a":2}"#), "duplicate member `a` at line 1, column 8");
     assert_eq!(problem("[1,\n 2,]"), "unexpected character where a value should be at line 2, column 4");
     assert_eq!(problem("{} x"), "something follows the value at line 1, column 4");
-    for bad in ["", "01", "1.", "+1", "NaN", "\"a\nb\"", "\"\\x\"", "[1 2]", "{\"a\" 1}", "{a:1}", "tru", "\"\\u12", "[", "{\"a\":"] {
+    for bad in [
+        "",
+        "01",
+        "1.",
+        "+1",
+        "NaN",
+        "\"a\nb\"",
+        "\"\\x\"",
+        "[1 2]",
+        "{\"a\" 1}",
+        "{a:1}",
+        "tru",
+        "\"\\u12",
+        "[",
+        "{\"a\":",
+    ] {
         assert!(Json::parse(bad.as_bytes()).is_err(), "{bad} was accepted");
     }
     assert!(Json::parse(b"\"\xff\"").unwrap_err().problem.contains("UTF-8"));

@@ -8,22 +8,43 @@ use crate::json::Json;
 
 /// Argument names that hold a path.
 const PATH_NAMES: &[&str] = &[
-    "path", "file", "file_path", "filepath", "filename", "file_name", "target_file", "notebook_path", "directory", "dir",
-    "folder", "source", "src", "destination", "dest", "dst", "old_path", "new_path", "target", "output", "output_path",
-    "paths", "files",
+    "path",
+    "file",
+    "file_path",
+    "filepath",
+    "filename",
+    "file_name",
+    "target_file",
+    "notebook_path",
+    "directory",
+    "dir",
+    "folder",
+    "source",
+    "src",
+    "destination",
+    "dest",
+    "dst",
+    "old_path",
+    "new_path",
+    "target",
+    "output",
+    "output_path",
+    "paths",
+    "files",
 ];
 /// Argument names that hold a shell command.
 const COMMAND_NAMES: &[&str] = &["command", "cmd", "script", "commands", "shell_command", "bash_command"];
 /// Argument names that hold a patch.
 const PATCH_NAMES: &[&str] = &["patch", "diff", "patch_text"];
 /// Argument names that hold a URL.
-const URL_NAMES: &[&str] = &["url", "uri", "endpoint", "target_url", "source_url", "href", "link", "urls", "base_url"];
+const URL_NAMES: &[&str] =
+    &["url", "uri", "endpoint", "target_url", "source_url", "href", "link", "urls", "base_url"];
 /// Programs whose plain operands are files.
 const FILE_PROGRAMS: &[&str] = &[
-    "cat", "less", "more", "head", "tail", "tac", "nl", "cp", "mv", "ln", "install", "rm", "rmdir", "unlink", "shred", "touch",
-    "truncate", "mkdir", "chmod", "chown", "chgrp", "stat", "ls", "source", ".", "vi", "vim", "nano", "ed", "strings", "xxd",
-    "od", "hexdump", "base64", "tar", "zip", "unzip", "gzip", "gunzip", "wc", "sort", "tee", "diff", "cmp", "readlink",
-    "realpath", "rsync", "scp",
+    "cat", "less", "more", "head", "tail", "tac", "nl", "cp", "mv", "ln", "install", "rm", "rmdir", "unlink",
+    "shred", "touch", "truncate", "mkdir", "chmod", "chown", "chgrp", "stat", "ls", "source", ".", "vi",
+    "vim", "nano", "ed", "strings", "xxd", "od", "hexdump", "base64", "tar", "zip", "unzip", "gzip",
+    "gunzip", "wc", "sort", "tee", "diff", "cmp", "readlink", "realpath", "rsync", "scp",
 ];
 
 pub(super) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
@@ -109,7 +130,11 @@ impl Gatherer {
             Json::String(text) => self.leaf(name, text),
             Json::Array(items) if is_any(COMMAND_NAMES, name) => self.argument_vector(items),
             Json::Array(items) => items.iter().for_each(|item| self.walk(name, item, depth + 1)),
-            Json::Object(members) => members.iter().for_each(|(name, member)| self.walk(name, member, depth + 1)),
+            Json::Object(members) => {
+                for (name, member) in members {
+                    self.walk(name, member, depth + 1);
+                }
+            }
             Json::Null | Json::Bool(_) | Json::Number(_) => {}
         }
     }
@@ -121,7 +146,10 @@ impl Gatherer {
                 text.clone_into(&mut self.facts.command);
             }
             self.add_command(text);
-        } else if is_any(PATCH_NAMES, name) || text.starts_with("*** Begin Patch") || text.starts_with("diff --git ") {
+        } else if is_any(PATCH_NAMES, name)
+            || text.starts_with("*** Begin Patch")
+            || text.starts_with("diff --git ")
+        {
             self.add_patch(text);
         } else if is_any(URL_NAMES, name) {
             if self.facts.url.is_empty() {
@@ -166,7 +194,7 @@ impl Gatherer {
                 self.add_path_from(&bases, operand, false);
             }
         }
-        for path in shell.reads.iter() {
+        for path in &shell.reads {
             self.add_path_from(&bases, path, false);
         }
         for path in shell.writes.iter().chain(&shell.deletes) {
@@ -294,7 +322,9 @@ fn add_real_paths(facts: &mut Facts, resolver: &dyn PathResolver) {
 /// Cuts what is too long, and says so.
 fn bound(facts: &mut Facts) {
     let mut cut = false;
-    for list in [&mut facts.paths, &mut facts.writes, &mut facts.commands, &mut facts.hosts, &mut facts.unknown] {
+    for list in
+        [&mut facts.paths, &mut facts.writes, &mut facts.commands, &mut facts.hosts, &mut facts.unknown]
+    {
         cut |= list.len() > MAX_ENTRIES;
         list.truncate(MAX_ENTRIES);
     }
@@ -318,7 +348,9 @@ fn is_any(names: &[&str], name: &str) -> bool {
 
 /// A word in single quotes, as a shell would need it.
 fn quote(word: &str) -> String {
-    if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte)) {
+    if !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte))
+    {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))

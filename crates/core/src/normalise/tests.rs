@@ -28,7 +28,9 @@ fn a_command_as_words_is_judged_like_a_line() {
 
 #[test]
 fn file_tools_write_the_paths_they_are_given() {
-    let facts = facts(r#"{"tool":"Write","args":{"file_path":"../../etc/passwd","content":"see https://a.example/"},"cwd":"/home/u"}"#);
+    let facts = facts(
+        r#"{"tool":"Write","args":{"file_path":"../../etc/passwd","content":"see https://a.example/"},"cwd":"/home/u"}"#,
+    );
     assert_eq!(facts.tool, "file_write");
     assert_eq!(facts.path, "/etc/passwd");
     assert_eq!(facts.writes, ["/etc/passwd"]);
@@ -42,12 +44,17 @@ fn kinds_without_a_name_have_a_tool() {
     assert_eq!(facts(r#"{"kind":"file_operation","operation":"delete","path":"/x"}"#).writes, ["/x"]);
     assert_eq!(facts(r#"{"kind":"llm_call","model":"m"}"#).name, "llm_call");
     let network = facts(r#"{"kind":"network_call","host":"API.Example.com.","port":443}"#);
-    assert_eq!((network.tool.as_str(), network.host.as_str(), network.port), ("network", "api.example.com", 443));
+    assert_eq!(
+        (network.tool.as_str(), network.host.as_str(), network.port),
+        ("network", "api.example.com", 443)
+    );
 }
 
 #[test]
 fn patches_name_their_files() {
-    let facts = facts(r#"{"tool":"apply_patch","args":{"input":"*** Begin Patch\n*** Delete File: a/b.txt\n*** End Patch"},"cwd":"/r"}"#);
+    let facts = facts(
+        r#"{"tool":"apply_patch","args":{"input":"*** Begin Patch\n*** Delete File: a/b.txt\n*** End Patch"},"cwd":"/r"}"#,
+    );
     assert_eq!(facts.writes, ["/r/a/b.txt"]);
 }
 
@@ -59,7 +66,9 @@ fn real_paths_are_added_beside_the_lexical_ones() {
             (path == "/w/link").then(|| "/etc".to_owned())
         }
     }
-    let action = Action::from_json(&Json::parse(br#"{"tool":"write","args":{"path":"link"},"cwd":"/w"}"#).unwrap()).unwrap();
+    let action =
+        Action::from_json(&Json::parse(br#"{"tool":"write","args":{"path":"link"},"cwd":"/w"}"#).unwrap())
+            .unwrap();
     let facts = normalise(&action, Some(&Link));
     assert_eq!(facts.writes, ["/w/link", "/etc"]);
     assert_eq!(facts.paths, ["/w/link", "/etc"]);

@@ -5,11 +5,26 @@ use crate::action::{Action, ActionKind};
 const SHELL: &[&str] = &["bash", "sh", "shell", "exec", "terminal", "run_command", "process_exec"];
 const FILE_READ: &[&str] = &["read", "file_read", "read_file", "readfile", "view_file", "open_file"];
 const FILE_WRITE: &[&str] = &[
-    "write", "append", "create", "edit", "file_write", "write_file", "append_file", "create_file", "edit_file", "file_edit",
-    "multiedit", "notebookedit", "str_replace_editor", "str_replace_based_edit_tool", "apply_patch", "patch",
+    "write",
+    "append",
+    "create",
+    "edit",
+    "file_write",
+    "write_file",
+    "append_file",
+    "create_file",
+    "edit_file",
+    "file_edit",
+    "multiedit",
+    "notebookedit",
+    "str_replace_editor",
+    "str_replace_based_edit_tool",
+    "apply_patch",
+    "patch",
 ];
 const FILE_DELETE: &[&str] = &["delete", "file_delete", "delete_file", "remove_file", "unlink"];
-const NETWORK: &[&str] = &["network", "network_call", "http", "http_request", "fetch", "webfetch", "web_fetch"];
+const NETWORK: &[&str] =
+    &["network", "network_call", "http", "http_request", "fetch", "webfetch", "web_fetch"];
 const LLM: &[&str] = &["llm", "llm_call"];
 
 /// The canonical name of a tool name as sent; other names are lower-cased.

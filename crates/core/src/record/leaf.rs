@@ -189,8 +189,29 @@ impl Reader<'_> {
             return None;
         }
         Some(Envelope {
-            id, time, kind, session, principal, agent, team, org, door, tool, name, decision, rule, taints, amounts,
-            action, approval, expires, code, once, links, policy, body,
+            id,
+            time,
+            kind,
+            session,
+            principal,
+            agent,
+            team,
+            org,
+            door,
+            tool,
+            name,
+            decision,
+            rule,
+            taints,
+            amounts,
+            action,
+            approval,
+            expires,
+            code,
+            once,
+            links,
+            policy,
+            body,
         })
     }
 

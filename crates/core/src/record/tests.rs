@@ -13,40 +13,47 @@ fn any_envelope() -> impl Strategy<Value = Envelope> {
         prop::collection::vec(0u64..(1 << 53), 0..4),
     );
     let options = (any::<[bool; 7]>(), 0usize..6, 0usize..11, 0i64..(1 << 53), any::<u64>());
-    (texts, lists, options).prop_map(|(texts, (taints, amounts, links), (flags, effect, kind, time, seed))| {
-        let randomness = SeededRandomness::new(seed);
-        let moment = Timestamp::from_micros(time);
-        let effects =
-            [Effect::Allow, Effect::Deny, Effect::Ask, Effect::Modify, Effect::Redact, Effect::Defer];
-        let mut envelope = Envelope::new(RecordId::new(moment, &randomness), moment, RecordKind::ALL[kind]);
-        let mut texts = texts.into_iter();
-        let mut text = || texts.next().unwrap();
-        envelope.principal = text();
-        envelope.agent = text();
-        envelope.team = text();
-        envelope.org = text();
-        envelope.door = text();
-        envelope.tool = text();
-        envelope.name = text();
-        envelope.rule = text();
-        envelope.code = text();
-        envelope.taints = taints;
-        envelope.amounts = amounts
-            .into_iter()
-            .map(|(unit, value, scale, limit)| Amount { unit, value: Decimal::new(value, scale).normalize(), limit })
-            .collect();
-        envelope.links = links;
-        let digest = Digest::of(&seed.to_be_bytes());
-        envelope.session = flags[0].then(|| SessionId::new(moment, &randomness));
-        envelope.decision = flags[1].then(|| effects[effect]);
-        envelope.action = flags[2].then_some(digest);
-        envelope.approval = flags[3].then(|| ApprovalId::new(moment, &randomness));
-        envelope.expires = flags[3].then_some(moment);
-        envelope.once = flags[4].then(|| format!("grant:{seed}\n\"x\""));
-        envelope.policy = flags[5].then_some(digest);
-        envelope.body = flags[6].then_some(digest);
-        envelope
-    })
+    (texts, lists, options).prop_map(
+        |(texts, (taints, amounts, links), (flags, effect, kind, time, seed))| {
+            let randomness = SeededRandomness::new(seed);
+            let moment = Timestamp::from_micros(time);
+            let effects =
+                [Effect::Allow, Effect::Deny, Effect::Ask, Effect::Modify, Effect::Redact, Effect::Defer];
+            let mut envelope =
+                Envelope::new(RecordId::new(moment, &randomness), moment, RecordKind::ALL[kind]);
+            let mut texts = texts.into_iter();
+            let mut text = || texts.next().unwrap();
+            envelope.principal = text();
+            envelope.agent = text();
+            envelope.team = text();
+            envelope.org = text();
+            envelope.door = text();
+            envelope.tool = text();
+            envelope.name = text();
+            envelope.rule = text();
+            envelope.code = text();
+            envelope.taints = taints;
+            envelope.amounts = amounts
+                .into_iter()
+                .map(|(unit, value, scale, limit)| Amount {
+                    unit,
+                    value: Decimal::new(value, scale).normalize(),
+                    limit,
+                })
+                .collect();
+            envelope.links = links;
+            let digest = Digest::of(&seed.to_be_bytes());
+            envelope.session = flags[0].then(|| SessionId::new(moment, &randomness));
+            envelope.decision = flags[1].then(|| effects[effect]);
+            envelope.action = flags[2].then_some(digest);
+            envelope.approval = flags[3].then(|| ApprovalId::new(moment, &randomness));
+            envelope.expires = flags[3].then_some(moment);
+            envelope.once = flags[4].then(|| format!("grant:{seed}\n\"x\""));
+            envelope.policy = flags[5].then_some(digest);
+            envelope.body = flags[6].then_some(digest);
+            envelope
+        },
+    )
 }
 
 proptest! {

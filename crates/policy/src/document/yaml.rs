@@ -28,9 +28,13 @@ fn to_json(node: &Node) -> Json {
         Value::Null => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
         // A number that JSON cannot write (octal, infinity) stays the text that it was.
-        Value::Number(literal) => Json::parse(literal.as_bytes()).unwrap_or_else(|_| Json::from(literal.as_str())),
+        Value::Number(literal) => {
+            Json::parse(literal.as_bytes()).unwrap_or_else(|_| Json::from(literal.as_str()))
+        }
         Value::Text(text) => Json::from(text.as_str()),
         Value::List(items) => Json::Array(items.iter().map(|item| to_json(item)).collect()),
-        Value::Map(entries) => Json::Object(entries.iter().map(|(key, value)| (key.name.clone(), to_json(value))).collect()),
+        Value::Map(entries) => {
+            Json::Object(entries.iter().map(|(key, value)| (key.name.clone(), to_json(value))).collect())
+        }
     }
 }

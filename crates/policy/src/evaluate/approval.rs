@@ -20,7 +20,8 @@ pub(super) fn settle(decision: &mut Decision, input: &Input, memory: &dyn Memory
     };
     let Some(open) = open else {
         let wait = i64::try_from(wait_micros).unwrap_or(i64::MAX);
-        decision.approval = Some(ApprovalRef { id: input.fresh_approval, expires: input.now.plus_micros(wait) });
+        decision.approval =
+            Some(ApprovalRef { id: input.fresh_approval, expires: input.now.plus_micros(wait) });
         decision.retry_after_ms = Some(RETRY_MS);
         return;
     };

@@ -26,7 +26,12 @@ pub(super) fn judge(
 }
 
 /// The smallest limit among the documents counts.
-fn judge_rate(documents: &[&Document], input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'_>) -> Option<u32> {
+fn judge_rate(
+    documents: &[&Document],
+    input: &Input,
+    memory: &dyn Memory,
+    gathered: &mut Gathered<'_>,
+) -> Option<u32> {
     let limited = documents.iter().filter_map(|document| {
         let tool = sections::tool_section(document, &input.facts)?;
         Some((tool.limit_per_hour?, tool, document))
@@ -36,7 +41,13 @@ fn judge_rate(documents: &[&Document], input: &Input, memory: &dyn Memory, gathe
     let full = match memory.answer(&question) {
         Some(Answer::Level(level)) => level.saturating_add(1_000_000) > u64::from(limit) * 1_000_000,
         _ => {
-            gathered.say(Effect::Deny, format!("rate:{}", tool.name), "the rate is not known", document, tool.at);
+            gathered.say(
+                Effect::Deny,
+                format!("rate:{}", tool.name),
+                "the rate is not known",
+                document,
+                tool.at,
+            );
             return Some(limit);
         }
     };
@@ -65,20 +76,36 @@ fn judge_budget(
         }
         let rule = format!("budget.{}", limit.key);
         let Some(from) = window_start(limit, budget, input) else {
-            gathered.say(Effect::Deny, rule, "the budget's window cannot be computed", document, Position::default());
+            gathered.say(
+                Effect::Deny,
+                rule,
+                "the budget's window cannot be computed",
+                document,
+                Position::default(),
+            );
             continue;
         };
         match memory.answer(&Question::Spent(limit.account, limit.unit, from)) {
             Some(Answer::Amount(spent)) if spent < limit.most => {}
             Some(Answer::Amount(spent)) => {
-                gathered.say(Effect::Deny, rule, exceeded(limit, budget, spent), document, Position::default());
+                gathered.say(
+                    Effect::Deny,
+                    rule,
+                    exceeded(limit, budget, spent),
+                    document,
+                    Position::default(),
+                );
             }
             _ => gathered.say(Effect::Deny, rule, "the budget is not known", document, Position::default()),
         }
     }
 }
 
-fn window_start(limit: &Limit, budget: &BudgetSection, input: &Input) -> Option<proctor_core::time::Timestamp> {
+fn window_start(
+    limit: &Limit,
+    budget: &BudgetSection,
+    input: &Input,
+) -> Option<proctor_core::time::Timestamp> {
     if limit.monthly {
         return calendar::month_start(input.now, &budget.timezone);
     }
@@ -94,6 +121,12 @@ fn exceeded(limit: &Limit, budget: &BudgetSection, spent: Decimal) -> String {
         (false, None) => "daily",
         (false, Some(_)) => "rolling",
     };
-    let whose = if limit.account == Account::Agent { String::new() } else { format!("{} ", limit.account.word()) };
-    format!("{whose}{window} budget exceeded: {} of {} {} spent", spent.normalize(), limit.most.normalize(), limit.unit.word())
+    let whose =
+        if limit.account == Account::Agent { String::new() } else { format!("{} ", limit.account.word()) };
+    format!(
+        "{whose}{window} budget exceeded: {} of {} {} spent",
+        spent.normalize(),
+        limit.most.normalize(),
+        limit.unit.word()
+    )
 }

@@ -11,7 +11,12 @@ use crate::json_path;
 use crate::policy::Policy;
 
 /// What the scanner's findings mean for the answer.
-pub(super) fn judge_findings(policy: &Policy, documents: &[&Document], input: &Input, gathered: &mut Gathered<'_>) {
+pub(super) fn judge_findings(
+    policy: &Policy,
+    documents: &[&Document],
+    input: &Input,
+    gathered: &mut Gathered<'_>,
+) {
     let (action, written) = credential_action(policy);
     let has_rules = documents.iter().any(|document| document.rules.is_some() || document.default.is_some());
     let counts = |kind: &str| written || !has_rules || !is_soft_kind(kind);
@@ -68,7 +73,8 @@ pub(super) fn apply(decision: &mut Decision, input: &Input, gathered: &Gathered<
                     let path = json_path::from_pointer(pointer);
                     // A change that has no place to go would let the action run as it was.
                     if !json_path::put(&path, &mut facts_json(&input.facts), value.clone()) {
-                        let reason = format!("rule `{}` cannot change `{path}`: there is no such place", rule.id);
+                        let reason =
+                            format!("rule `{}` cannot change `{path}`: there is no such place", rule.id);
                         *decision = Decision::deny(&rule.id, reason, decision.policy);
                         return;
                     }
@@ -104,7 +110,7 @@ fn finding_changes(input: &Input) -> Vec<Change> {
         }
         // A kind that stays visible was not cut, so there is nothing to replace.
         if let Some(value) = json_path::get(&finding.path, &facts)
-            && !(finding.kind == "EmailAddress" && !contains_label(value))
+            && (finding.kind != "EmailAddress" || contains_label(value))
         {
             changes.push(Change { path: finding.path.clone(), replacement: value.clone() });
         }

@@ -52,18 +52,27 @@ pub(crate) fn host_matches(pattern: &str, host: &str) -> bool {
         return true;
     }
     match pattern.strip_prefix("*.") {
-        Some(parent) => host.strip_suffix(parent).is_some_and(|below| below.len() > 1 && below.ends_with('.')),
+        Some(parent) => {
+            host.strip_suffix(parent).is_some_and(|below| below.len() > 1 && below.ends_with('.'))
+        }
         None => pattern == host,
     }
 }
 
-fn judge_capabilities(section: &CapabilitySection, document: &Document, facts: &Facts, gathered: &mut Gathered<'_>) {
+fn judge_capabilities(
+    section: &CapabilitySection,
+    document: &Document,
+    facts: &Facts,
+    gathered: &mut Gathered<'_>,
+) {
     let names = capability_names(facts);
     let Some(capability) = names.first() else { return };
-    let named = |list: &[String]| list.iter().any(|entry| names.iter().any(|name| entry.eq_ignore_ascii_case(name)));
+    let named =
+        |list: &[String]| list.iter().any(|entry| names.iter().any(|name| entry.eq_ignore_ascii_case(name)));
     // Who may not write may not delete either.
     let denied = named(&section.deny)
-        || (capability == "file_delete" && section.deny.iter().any(|entry| entry.eq_ignore_ascii_case("file_write")));
+        || (capability == "file_delete"
+            && section.deny.iter().any(|entry| entry.eq_ignore_ascii_case("file_write")));
     if denied {
         let reason = format!("capability denied by policy: `{capability}`");
         gathered.say(Effect::Deny, "capabilities.deny", reason, document, Position::default());
@@ -142,7 +151,9 @@ fn context_field(field: &str, input: &Input) -> Option<Json> {
     match field {
         "agent.depth" => Some(Json::from(input.facts.depth)),
         "agent.is_root" => Some(Json::Bool(input.facts.depth == 0)),
-        "agent.team_id" | "source.team_id" if !input.caller.team.is_empty() => Some(Json::from(input.caller.team.as_str())),
+        "agent.team_id" | "source.team_id" if !input.caller.team.is_empty() => {
+            Some(Json::from(input.caller.team.as_str()))
+        }
         _ => None,
     }
 }

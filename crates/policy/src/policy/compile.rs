@@ -113,7 +113,8 @@ fn compile_rules(
 
 /// The place in the file of a place inside a condition.
 fn inside(text: &Located<String>, line: usize, column: usize) -> Position {
-    let lines_before: usize = text.value.lines().take(line.saturating_sub(1)).map(|line| line.chars().count() + 1).sum();
+    let lines_before: usize =
+        text.value.lines().take(line.saturating_sub(1)).map(|line| line.chars().count() + 1).sum();
     text.at.inside(&text.value, lines_before + column.saturating_sub(1))
 }
 
@@ -141,12 +142,20 @@ fn compile_modules(
         };
         used.insert(name.clone());
         let Ok(text) = std::str::from_utf8(&found.bytes) else {
-            problems.push(Problem { file: name, at: Position { line: 1, column: 1 }, message: "invalid UTF-8".to_owned() });
+            problems.push(Problem {
+                file: name,
+                at: Position { line: 1, column: 1 },
+                message: "invalid UTF-8".to_owned(),
+            });
             continue;
         };
         let engine = match role {
-            SourceRole::Rego => RegoModule::compile(&name, text).map(ModuleEngine::Rego),
-            SourceRole::Cedar | SourceRole::Document => CedarModule::compile(&name, text).map(ModuleEngine::Cedar),
+            SourceRole::Rego => {
+                RegoModule::compile(&name, text).map(|module| ModuleEngine::Rego(Box::new(module)))
+            }
+            SourceRole::Cedar | SourceRole::Document => {
+                CedarModule::compile(&name, text).map(|module| ModuleEngine::Cedar(Box::new(module)))
+            }
         };
         match engine {
             Ok(engine) => modules.push(CompiledModule { document: number, engine }),

@@ -25,7 +25,9 @@ impl SourceRole {
 
     /// The role of that word.
     pub fn from_word(word: &str) -> Option<SourceRole> {
-        [SourceRole::Document, SourceRole::Cedar, SourceRole::Rego].into_iter().find(|role| role.word() == word)
+        [SourceRole::Document, SourceRole::Cedar, SourceRole::Rego]
+            .into_iter()
+            .find(|role| role.word() == word)
     }
 }
 
@@ -79,7 +81,9 @@ pub fn module_name(document: &str, path: &str) -> String {
 pub(crate) fn digest(sources: &[Source]) -> Digest {
     let mut lines: Vec<String> = sources
         .iter()
-        .map(|source| format!("{}\0{}\0{}\n", source.role.word(), source.file_name(), Digest::of(&source.bytes)))
+        .map(|source| {
+            format!("{}\0{}\0{}\n", source.role.word(), source.file_name(), Digest::of(&source.bytes))
+        })
         .collect();
     lines.sort();
     Digest::of(lines.concat().as_bytes())

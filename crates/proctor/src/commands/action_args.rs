@@ -55,7 +55,8 @@ pub fn read(arguments: &ActionArgs) -> Result<Described, Failure> {
         }
     }
     for pair in &arguments.args {
-        let (name, text) = pair.split_once('=').ok_or_else(|| Failure::from(format!("`--arg {pair}`: write NAME=VALUE")))?;
+        let (name, text) =
+            pair.split_once('=').ok_or_else(|| Failure::from(format!("`--arg {pair}`: write NAME=VALUE")))?;
         let argument = Json::parse(text.as_bytes()).unwrap_or_else(|_| Json::from(text));
         if value.get("args").is_none_or(Json::is_null) {
             value.set_pointer("/args", Json::object());
@@ -67,7 +68,8 @@ pub fn read(arguments: &ActionArgs) -> Result<Described, Failure> {
 }
 
 fn parse(text: &[u8]) -> Result<Json, Failure> {
-    let value = Json::parse(text).map_err(|error| Failure::from(format!("the action is not JSON: {error}")))?;
+    let value =
+        Json::parse(text).map_err(|error| Failure::from(format!("the action is not JSON: {error}")))?;
     match value {
         Json::Object(_) => Ok(value),
         other => Err(Failure::from(format!("an action is an object, this is {}", other.type_name()))),
@@ -87,7 +89,9 @@ pub fn describe(line: Json) -> Result<Described, Failure> {
         }
     }
     if members.is_empty() {
-        return Err(Failure::from("no action is given: pass it as JSON, or describe it with flags such as `--tool` and `--arg`"));
+        return Err(Failure::from(
+            "no action is given: pass it as JSON, or describe it with flags such as `--tool` and `--arg`",
+        ));
     }
     let mut action = Action::from_json(&Json::Object(members))
         .map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?;

@@ -49,7 +49,8 @@ fn list(context: &Context, all: bool) -> Outcome {
         output::note("nothing waits for a decision");
         return Ok(OK);
     }
-    let mut rows = vec![["APPROVAL", "STATUS", "TOOL", "AGENT", "PRINCIPAL", "EXPIRES"].map(str::to_owned).to_vec()];
+    let mut rows =
+        vec![["APPROVAL", "STATUS", "TOOL", "AGENT", "PRINCIPAL", "EXPIRES"].map(str::to_owned).to_vec()];
     for approval in &approvals {
         rows.push(vec![
             approval.id.to_string(),
@@ -111,7 +112,9 @@ fn find(reader: &Reader, text: &str) -> Result<ApprovalId, Failure> {
         state.approvals().map(|approval| approval.id).filter(|id| id.to_string().starts_with(text)).collect();
     match found.as_slice() {
         [one] if text.len() >= 4 => Ok(*one),
-        [] | [_] => Err(Failure::from(format!("there is no approval `{text}`: `proctor approve list` shows those that wait"))),
+        [] | [_] => Err(Failure::from(format!(
+            "there is no approval `{text}`: `proctor approve list` shows those that wait"
+        ))),
         _ => Err(Failure::from(format!("`{text}` can be several approvals"))),
     }
 }
@@ -139,7 +142,11 @@ fn show(context: &Context, text: &str) -> Outcome {
     output::data(format!("approval  {id}"))?;
     output::data(format!("status    {}", open.as_ref().map_or("closed", |approval| status(approval, now))))?;
     if let Some(approval) = &open {
-        let agent = if approval.agent.is_empty() { String::new() } else { format!(" ({})", output::shown(&approval.agent, 80)) };
+        let agent = if approval.agent.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", output::shown(&approval.agent, 80))
+        };
         output::data(format!("asked by  {}{agent}", output::shown(&approval.principal, 80)))?;
         output::data(format!("expires   {}", approval.expires))?;
     }
@@ -162,7 +169,9 @@ fn decide(context: &Context, arguments: &VerdictArgs, verdict: Verdict) -> Outco
         Some(file) => file.clone(),
         None => init::default_credential()?,
     };
-    let key = read_key(&file).map_err(|error| Failure::list([error, "an approver credential is made by `proctor init`".to_owned()]))?;
+    let key = read_key(&file).map_err(|error| {
+        Failure::list([error, "an approver credential is made by `proctor init`".to_owned()])
+    })?;
     let state = StateDir::new(&context.config.state);
     let statement = Statement {
         ledger: state.key()?.verifier_key().name().to_owned(),

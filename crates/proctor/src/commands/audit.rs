@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use proctor_core::json::Json;
 use proctor_core::record::{Envelope, RecordKind};
-use proctor_ledger::bundle::{self, LedgerSource, Selection};
 use proctor_ledger::StateRow;
+use proctor_ledger::bundle::{self, LedgerSource, Selection};
 use proctor_ledger::fsck::{ExpectedRow, FsckOptions, Refold, fsck};
 use proctor_ledger::keys::Trust;
 use proctor_ledger::store::{Filter, Order};
@@ -25,8 +25,12 @@ pub(super) fn run(context: &Context, command: AuditCommand) -> Outcome {
     match command {
         AuditCommand::Tail { filter, lines, follow } => tail(context, &filter, lines, follow),
         AuditCommand::Export { filter, output } => export(context, &filter, &output),
-        AuditCommand::Verify { bundle, at_least, no_derivation } => verify::run(context, &bundle, at_least, !no_derivation),
-        AuditCommand::Prove { record, consistency, check } => prove(context, record.as_deref(), consistency, check),
+        AuditCommand::Verify { bundle, at_least, no_derivation } => {
+            verify::run(context, &bundle, at_least, !no_derivation)
+        }
+        AuditCommand::Prove { record, consistency, check } => {
+            prove(context, record.as_deref(), consistency, check)
+        }
         AuditCommand::Fsck => check(context),
         AuditCommand::Erase { record, reason } => erase(context, &record, &reason),
         AuditCommand::Witness { witness, name, ledger_key } => {
@@ -72,7 +76,8 @@ fn tail(context: &Context, arguments: &FilterArgs, lines: usize, follow: bool) -
 /// The keys and witnesses that are trusted, if a file names them.
 pub(super) fn trust(context: &Context) -> Result<Option<Trust>, Failure> {
     let Some(file) = &context.config.trusted else { return Ok(None) };
-    let text = std::fs::read_to_string(file).map_err(|error| Failure::from(format!("{}: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::from(format!("{}: {error}", file.display())))?;
     let trust = text.parse().map_err(|error| Failure::from(format!("{}: {error}", file.display())))?;
     Ok(Some(trust))
 }
@@ -123,7 +128,13 @@ fn export(context: &Context, arguments: &FilterArgs, file: &Path) -> Outcome {
                 .with("size", report.size),
         )?;
     } else {
-        output::data(format!("{}: {} of {} records, {} bodies", file.display(), report.records, report.size, report.bodies))?;
+        output::data(format!(
+            "{}: {} of {} records, {} bodies",
+            file.display(),
+            report.records,
+            report.size,
+            report.bodies
+        ))?;
     }
     Ok(OK)
 }
@@ -141,7 +152,10 @@ fn prove(context: &Context, record: Option<&str>, consistency: Option<u64>, chec
             let old = reader.checkpoint(size).map_err(fail)?.ok_or_else(|| {
                 Failure::from(format!("no checkpoint of {size} records was signed: take the size from one that was exported or witnessed"))
             })?;
-            let new = reader.latest_checkpoint().map_err(fail)?.ok_or_else(|| Failure::from("the ledger is empty"))?;
+            let new = reader
+                .latest_checkpoint()
+                .map_err(fail)?
+                .ok_or_else(|| Failure::from("the ledger is empty"))?;
             bundle::prove_consistency(&source, &old, &new.note)
         }
         (Some(record), None) => bundle::prove(&source, records::sequence(&reader, record)?),
@@ -165,7 +179,10 @@ fn check_proof(context: &Context) -> Outcome {
     if text.starts_with("proctor-consistency/") {
         let proven = bundle::verify_consistency_proof(&text, trust.as_ref()).map_err(refused)?;
         let (old, new) = (proven.old.size, proven.new.size);
-        output::data(format!("the {new} records of {} continue the {old} before them{known}", proven.new.origin))?;
+        output::data(format!(
+            "the {new} records of {} continue the {old} before them{known}",
+            proven.new.origin
+        ))?;
     } else {
         let proven = bundle::verify_proof(&text, trust.as_ref()).map_err(refused)?;
         let (seq, size) = (proven.seq, proven.checkpoint.size);
@@ -214,7 +231,8 @@ fn erase(context: &Context, record: &str, reason: &str) -> Outcome {
     let reader = open_reader(&context.config.state)?;
     let sequence = records::sequence(&reader, record)?;
     let by = format!("uid:{}", rustix::process::getuid().as_raw());
-    let command = Json::object().with("op", "erase").with("seq", sequence).with("by", by).with("reason", reason);
+    let command =
+        Json::object().with("op", "erase").with("seq", sequence).with("by", by).with("reason", reason);
     let answer = records::command(context, &command)?;
     if context.json {
         output::data(&answer)?;
@@ -245,9 +263,14 @@ impl Refold for Folded {
             .state
             .rows()
             .into_iter()
-            .map(|row| ExpectedRow { row: StateRow { fold: row.fold, key: row.key, value: row.value }, seq: None })
+            .map(|row| ExpectedRow {
+                row: StateRow { fold: row.fold, key: row.key, value: row.value },
+                seq: None,
+            })
             .collect();
-        rows.extend(self.retracted.map(|seq| ExpectedRow { row: crate::engine::applied_retractions(seq), seq: None }));
+        rows.extend(
+            self.retracted.map(|seq| ExpectedRow { row: crate::engine::applied_retractions(seq), seq: None }),
+        );
         rows
     }
 }

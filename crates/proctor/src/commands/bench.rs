@@ -30,7 +30,8 @@ const IN_FLIGHT: usize = 1000;
 pub(super) fn run(context: &Context, records: u64) -> Outcome {
     let parent = context.config.state.parent().unwrap_or(std::path::Path::new("."));
     let scratch = parent.join(format!(".proctor-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&scratch).map_err(|error| Failure::from(format!("{}: {error}", scratch.display())))?;
+    std::fs::create_dir_all(&scratch)
+        .map_err(|error| Failure::from(format!("{}: {error}", scratch.display())))?;
     let measured = measure(&scratch, records.clamp(1000, 10_000_000));
     let _ = std::fs::remove_dir_all(&scratch);
     let rows = measured?;
@@ -41,8 +42,10 @@ pub(super) fn run(context: &Context, records: u64) -> Outcome {
         }
         output::data(out)?;
     } else {
-        let table: Vec<Vec<String>> =
-            rows.iter().map(|(name, value, unit)| vec![(*name).to_owned(), format!("{value:.1}"), (*unit).to_owned()]).collect();
+        let table: Vec<Vec<String>> = rows
+            .iter()
+            .map(|(name, value, unit)| vec![(*name).to_owned(), format!("{value:.1}"), (*unit).to_owned()])
+            .collect();
         output::table(&table)?;
     }
     Ok(OK)
@@ -51,10 +54,8 @@ pub(super) fn run(context: &Context, records: u64) -> Outcome {
 type Row = (&'static str, f64, &'static str);
 
 fn measure(scratch: &std::path::Path, records: u64) -> Result<Vec<Row>, Failure> {
-    let mut rows: Vec<Row> = vec![
-        ("fdatasync of 500 bytes", fdatasync(scratch)?, "µs"),
-        ("SHA-256 of 500 bytes", sha256(), "µs"),
-    ];
+    let mut rows: Vec<Row> =
+        vec![("fdatasync of 500 bytes", fdatasync(scratch)?, "µs"), ("SHA-256 of 500 bytes", sha256(), "µs")];
     for (durability, folder, single, many) in [
         (Durability::Process, "process", "append, one at a time, process", "append, 1000 in flight, process"),
         (Durability::Power, "power", "append, one at a time, power", "append, 1000 in flight, power"),
@@ -92,7 +93,8 @@ fn sha256() -> f64 {
 fn scratch_ledger(folder: &std::path::Path, durability: Durability) -> Result<Ledger, Failure> {
     let mut seed = [0; 32];
     SystemRandomness.fill(&mut seed);
-    let key = SecretKey::from_seed("bench", Algorithm::Ed25519, &seed).map_err(|error| Failure::from(error.to_string()))?;
+    let key = SecretKey::from_seed("bench", Algorithm::Ed25519, &seed)
+        .map_err(|error| Failure::from(error.to_string()))?;
     let mut options = Options::new(key, Arc::new(SystemClock), Arc::new(SystemRandomness));
     options.durability = durability;
     Ledger::open(folder, options).map_err(|error| Failure::from(error.to_string()))

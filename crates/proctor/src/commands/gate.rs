@@ -149,7 +149,9 @@ fn relay(connection: &Arc<Connection>, line: &Line) -> Ticket {
 
 /// A deny that no record stands behind.
 fn denied(reason: &str) -> String {
-    Answer::unrecorded_deny("not-recorded", format!("not recorded: {reason}"), Digest::from_bytes([0; 32])).to_json().to_string()
+    Answer::unrecorded_deny("not-recorded", format!("not recorded: {reason}"), Digest::from_bytes([0; 32]))
+        .to_json()
+        .to_string()
 }
 
 fn write_answers(receiver: &Receiver<Ticket>) {
@@ -203,7 +205,8 @@ fn drain(engine: &Mutex<Option<Arc<Engine>>>) {
 /// On SIGINT and SIGTERM: what is decided is written to the ledger, then the process ends with 130 or 143.
 fn stop_on_signals(engine: &Arc<Mutex<Option<Arc<Engine>>>>) -> Result<(), String> {
     use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
     let engine = Arc::clone(engine);
     std::thread::Builder::new()
         .name("signals".to_owned())

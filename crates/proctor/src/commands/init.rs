@@ -116,12 +116,17 @@ fn make_credential(
     } else {
         let name = match name {
             Some(name) => name.to_owned(),
-            None => std::env::var("USER").ok().filter(|user| check_key_name(user).is_ok()).unwrap_or_else(|| "approver".to_owned()),
+            None => std::env::var("USER")
+                .ok()
+                .filter(|user| check_key_name(user).is_ok())
+                .unwrap_or_else(|| "approver".to_owned()),
         };
         let mut seed = [0u8; 32];
         SystemRandomness.fill(&mut seed);
-        let key = SecretKey::from_seed(&name, Algorithm::Ed25519, &seed).map_err(|error| Failure::from(error.to_string()))?;
-        fs::create_dir_all(folder).map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+        let key = SecretKey::from_seed(&name, Algorithm::Ed25519, &seed)
+            .map_err(|error| Failure::from(error.to_string()))?;
+        fs::create_dir_all(folder)
+            .map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
         write_private(file, &key.encode())?;
         did.push(format!("made approver credential {}", file.display()));
         key

@@ -31,7 +31,9 @@ pub(super) fn run(context: &Context, dir: &Path) -> Outcome {
                 std::fs::remove_file(&link).map_err(describe)?;
                 std::os::unix::fs::symlink(&program, &link).map_err(describe)?;
             }
-            Err(_) if link.exists() => return Err(Failure::from(format!("{} is in the way: it is not a link", link.display()))),
+            Err(_) if link.exists() => {
+                return Err(Failure::from(format!("{} is in the way: it is not a link", link.display())));
+            }
             Err(_) => std::os::unix::fs::symlink(&program, &link).map_err(describe)?,
         }
         made.push(link.display().to_string());

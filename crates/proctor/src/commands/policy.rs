@@ -51,9 +51,10 @@ fn lint(context: &Context, path: Option<PathBuf>) -> Outcome {
 
 fn lint_warnings(context: &Context, path: &Path, policy: &Policy) -> Outcome {
     if context.json {
-        let warnings = policy.warnings().iter().map(|warning| {
-            place_json(&warning.file, warning.at.line, warning.at.column, &warning.message)
-        });
+        let warnings = policy
+            .warnings()
+            .iter()
+            .map(|warning| place_json(&warning.file, warning.at.line, warning.at.column, &warning.message));
         output::data(
             Json::object()
                 .with("ok", true)
@@ -64,7 +65,10 @@ fn lint_warnings(context: &Context, path: &Path, policy: &Policy) -> Outcome {
         return Ok(OK);
     }
     for warning in policy.warnings() {
-        output::data(format!("{}:{}:{}: warning: {}", warning.file, warning.at.line, warning.at.column, warning.message))?;
+        output::data(format!(
+            "{}:{}:{}: warning: {}",
+            warning.file, warning.at.line, warning.at.column, warning.message
+        ))?;
     }
     let documents = policy.documents().len();
     output::data(format!(
@@ -107,7 +111,14 @@ pub(super) struct Trial {
     pub(super) args: Option<Json>,
 }
 
-pub(super) fn trial(policy: &Policy, described: &Described, caller: &Caller, state: &State, now: proctor_core::time::Timestamp, resolve: bool) -> Trial {
+pub(super) fn trial(
+    policy: &Policy,
+    described: &Described,
+    caller: &Caller,
+    state: &State,
+    now: proctor_core::time::Timestamp,
+    resolve: bool,
+) -> Trial {
     let key = SessionKey {
         principal: caller.principal.clone(),
         agent: described.agent.clone(),
@@ -117,7 +128,11 @@ pub(super) fn trial(policy: &Policy, described: &Described, caller: &Caller, sta
     let seed = key.digest();
     let session = SessionId::from_bytes(first_sixteen(&seed));
     let resolver = RealPaths;
-    let prepared = prepare(policy, &described.action, resolve.then_some(&resolver as &dyn proctor_core::normalise::PathResolver));
+    let prepared = prepare(
+        policy,
+        &described.action,
+        resolve.then_some(&resolver as &dyn proctor_core::normalise::PathResolver),
+    );
     let digest = described.action.digest(&[0; 32], &caller.principal, &prepared.facts.tool);
     let request = Request {
         action: &described.action,
@@ -219,7 +234,8 @@ fn explain(context: &Context, arguments: &ActionArgs) -> Outcome {
     let policy = load_policy(&context.config)?;
     let trial = trial(&policy, &described, &caller(context), &State::default(), SystemClock.now(), true);
     let judgement = &trial.judgement;
-    let facts = Json::parse(&judgement.body).ok().and_then(|body| body.get("read_set").cloned()).unwrap_or_default();
+    let facts =
+        Json::parse(&judgement.body).ok().and_then(|body| body.get("read_set").cloned()).unwrap_or_default();
     if context.json {
         let opinions = judgement.opinions.iter().map(|opinion| {
             Json::object()
@@ -230,7 +246,11 @@ fn explain(context: &Context, arguments: &ActionArgs) -> Outcome {
                 .with("line", opinion.at.line)
         });
         let opinions = opinions.collect::<Vec<_>>();
-        output::data(decision_json(&judgement.decision, trial.args.as_ref()).with("opinions", opinions).with("read_set", facts))?;
+        output::data(
+            decision_json(&judgement.decision, trial.args.as_ref())
+                .with("opinions", opinions)
+                .with("read_set", facts),
+        )?;
         return Ok(exit_code(judgement.decision.effect));
     }
     print_decision(&judgement.decision)?;
@@ -240,8 +260,17 @@ fn explain(context: &Context, arguments: &ActionArgs) -> Outcome {
         output::data("  nothing: the default decides")?;
     }
     for opinion in &judgement.opinions {
-        let place = if opinion.at.line == 0 { opinion.file.clone() } else { format!("{}:{}", opinion.file, opinion.at.line) };
-        let line = format!("  {}  {}  {}", output::effect(opinion.effect), opinion.rule, output::shown(&opinion.reason, 200));
+        let place = if opinion.at.line == 0 {
+            opinion.file.clone()
+        } else {
+            format!("{}:{}", opinion.file, opinion.at.line)
+        };
+        let line = format!(
+            "  {}  {}  {}",
+            output::effect(opinion.effect),
+            opinion.rule,
+            output::shown(&opinion.reason, 200)
+        );
         output::data(format!("{line}  {}", output::dim(&place)))?;
     }
     output::data("")?;
@@ -265,14 +294,18 @@ fn scan(context: &Context) -> Outcome {
     if bytes.len() as u64 > MOST {
         return Err(Failure::from(format!("stdin: more than {MOST} bytes")));
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|error| Failure::from(format!("stdin: invalid UTF-8 at byte {}", error.utf8_error().valid_up_to())))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        Failure::from(format!("stdin: invalid UTF-8 at byte {}", error.utf8_error().valid_up_to()))
+    })?;
     let scanner = Scanner::standard();
     let findings = scanner.scan(&text);
     let redacted = redact(&text, &findings);
     if context.json {
         let listed = findings.iter().map(|finding| {
-            Json::object().with("kind", finding.kind.name()).with("offset", finding.offset).with("end", finding.end)
+            Json::object()
+                .with("kind", finding.kind.name())
+                .with("offset", finding.offset)
+                .with("end", finding.end)
         });
         output::data(Json::object().with("findings", listed.collect::<Vec<_>>()).with("redacted", redacted))?;
         return Ok(OK);
@@ -283,4 +316,3 @@ fn scan(context: &Context) -> Outcome {
     output::data(redacted.strip_suffix('\n').unwrap_or(&redacted))?;
     Ok(OK)
 }
-

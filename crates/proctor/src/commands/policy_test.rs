@@ -49,21 +49,28 @@ struct Case {
 pub(super) fn run(context: &Context, file: &Path) -> Outcome {
     let shown = file.display().to_string();
     let text = std::fs::read(file).map_err(|error| Failure::from(format!("{shown}: {error}")))?;
-    let value = yaml_to_json(&shown, &text).map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?;
+    let value = yaml_to_json(&shown, &text)
+        .map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?;
     let wrong = |problem: String| Failure::from(format!("{shown}: {problem}"));
     known(&value, &["policy", "cases"], "the file").map_err(wrong)?;
     let policy = match value.get("policy").and_then(Json::as_str) {
         Some(path) => {
             let path = file.parent().unwrap_or(Path::new(".")).join(path);
-            policy_files::load(&path).map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?
+            policy_files::load(&path)
+                .map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?
         }
         None => load_policy(&context.config)?,
     };
-    let cases = value.get("cases").and_then(Json::as_array).ok_or_else(|| wrong("`cases` is a list of cases".to_owned()))?;
+    let cases = value
+        .get("cases")
+        .and_then(Json::as_array)
+        .ok_or_else(|| wrong("`cases` is a list of cases".to_owned()))?;
     let cases: Vec<Case> = cases
         .iter()
         .enumerate()
-        .map(|(index, case)| read_case(case).map_err(|problem| wrong(format!("case {}: {problem}", index + 1))))
+        .map(|(index, case)| {
+            read_case(case).map_err(|problem| wrong(format!("case {}: {problem}", index + 1)))
+        })
         .collect::<Result<_, _>>()?;
     if cases.is_empty() {
         return Err(wrong("there is no case: nothing would be tested".to_owned()));
@@ -85,7 +92,10 @@ fn report(context: &Context, case: &Case, problems: &[String]) -> Result<(), Fai
     if context.json {
         let problems = problems.iter().map(|problem| Json::from(problem.as_str())).collect::<Vec<_>>();
         return output::data(
-            Json::object().with("name", case.name.as_str()).with("ok", problems.is_empty()).with("problems", problems),
+            Json::object()
+                .with("name", case.name.as_str())
+                .with("ok", problems.is_empty())
+                .with("problems", problems),
         );
     }
     let word = if problems.is_empty() { "ok" } else { "FAILED" };
@@ -109,16 +119,21 @@ fn run_case(policy: &Policy, case: &Case) -> Vec<String> {
         if decision.effect != step.expect {
             problems.push(format!("{place}expected {}, {got}", step.expect));
         } else if step.rule.as_ref().is_some_and(|rule| *rule != decision.rule) {
-            problems.push(format!("{place}expected rule `{}`, {got}", step.rule.as_deref().unwrap_or_default()));
+            problems
+                .push(format!("{place}expected rule `{}`, {got}", step.rule.as_deref().unwrap_or_default()));
         } else if step.reason.as_ref().is_some_and(|reason| !decision.reason.contains(reason.as_str())) {
-            problems.push(format!("{place}expected a reason with `{}`, {got}", step.reason.as_deref().unwrap_or_default()));
+            problems.push(format!(
+                "{place}expected a reason with `{}`, {got}",
+                step.reason.as_deref().unwrap_or_default()
+            ));
         }
         state.apply(index as u64, &judgement.envelope);
     }
     problems
 }
 
-const CASE: &[&str] = &["name", "steps", "principal", "team", "org", "action", "expect", "rule", "reason", "at"];
+const CASE: &[&str] =
+    &["name", "steps", "principal", "team", "org", "action", "expect", "rule", "reason", "at"];
 const STEP: &[&str] = &["action", "expect", "rule", "reason", "at"];
 
 fn read_case(value: &Json) -> Result<Case, String> {
@@ -135,7 +150,10 @@ fn read_case(value: &Json) -> Result<Case, String> {
     let steps = match value.get("steps") {
         Some(steps) => {
             let steps = steps.as_array().ok_or("`steps` is a list")?;
-            steps.iter().map(|step| known(step, STEP, "a step").and_then(|()| read_step(step))).collect::<Result<Vec<_>, _>>()?
+            steps
+                .iter()
+                .map(|step| known(step, STEP, "a step").and_then(|()| read_step(step)))
+                .collect::<Result<Vec<_>, _>>()?
         }
         None => vec![read_step(value)?],
     };
@@ -148,7 +166,10 @@ fn read_case(value: &Json) -> Result<Case, String> {
 fn read_step(value: &Json) -> Result<Step, String> {
     let action = value.get("action").ok_or("`action` is missing")?;
     let described = action_args::describe(action.clone()).map_err(|failure| failure.lines.join("; "))?;
-    let word = value.get("expect").and_then(Json::as_str).ok_or("`expect` is missing: allow, deny, ask, modify, redact or defer")?;
+    let word = value
+        .get("expect")
+        .and_then(Json::as_str)
+        .ok_or("`expect` is missing: allow, deny, ask, modify, redact or defer")?;
     let text = |name: &str| value.get(name).and_then(Json::as_str).map(str::to_owned);
     let at = match text("at") {
         None => None,
@@ -156,7 +177,9 @@ fn read_step(value: &Json) -> Result<Step, String> {
     };
     Ok(Step {
         described,
-        expect: word.parse().map_err(|()| format!("`{word}` is not a decision: allow, deny, ask, modify, redact or defer"))?,
+        expect: word
+            .parse()
+            .map_err(|()| format!("`{word}` is not a decision: allow, deny, ask, modify, redact or defer"))?,
         rule: text("rule"),
         reason: text("reason"),
         at,

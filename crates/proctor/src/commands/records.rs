@@ -54,9 +54,9 @@ pub fn command(context: &Context, command: &Json) -> Result<Json, Failure> {
 pub fn filter(reader: &Reader, arguments: &FilterArgs) -> Result<Filter, Failure> {
     let moment = |text: &Option<String>| match text {
         None => Ok(None),
-        Some(text) => Timestamp::parse(text)
-            .map(Some)
-            .ok_or_else(|| Failure::from(format!("`{text}` is not a moment: write it like 2026-11-15T20:45:00Z"))),
+        Some(text) => Timestamp::parse(text).map(Some).ok_or_else(|| {
+            Failure::from(format!("`{text}` is not a moment: write it like 2026-11-15T20:45:00Z"))
+        }),
     };
     let kinds = match &arguments.kind {
         None => Vec::new(),
@@ -91,7 +91,9 @@ pub fn sequence(reader: &Reader, text: &str) -> Result<u64, Failure> {
     if let Ok(sequence) = text.parse::<u64>() {
         return Ok(sequence);
     }
-    let id = text.parse().map_err(|_| Failure::from(format!("`{text}` is neither a sequence nor a record's id")))?;
+    let id = text
+        .parse()
+        .map_err(|_| Failure::from(format!("`{text}` is neither a sequence nor a record's id")))?;
     let found = reader.by_id(&id).map_err(|error| Failure::from(error.to_string()))?;
     found.ok_or_else(|| Failure::from(format!("there is no record with the id {id}")))
 }
@@ -149,7 +151,11 @@ fn summary(envelope: &Envelope) -> String {
             let digest = envelope.policy.map_or_else(String::new, |digest| digest.to_string());
             format!("{} {digest}", shown(&envelope.code))
         }
-        RecordKind::Erasure | RecordKind::Retracted | RecordKind::Outcome | RecordKind::Settlement | RecordKind::Alarm => {
+        RecordKind::Erasure
+        | RecordKind::Retracted
+        | RecordKind::Outcome
+        | RecordKind::Settlement
+        | RecordKind::Alarm => {
             let of = envelope.links.first().map_or_else(String::new, |link| format!(" of {link}"));
             format!("{}{of} {}", shown(&envelope.code), shown(&envelope.tool)).trim().to_owned()
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use proctor_core::action::ActionKind;
+use proctor_core::decision::Effect;
 use proctor_core::id::SessionId;
 use proctor_core::json::Json;
 use proctor_core::record::RecordKind;
@@ -88,11 +89,18 @@ fn list(context: &Context, reader: &Reader, limit: usize) -> Outcome {
         }
         return Ok(OK);
     }
-    let mut rows = vec![["SESSION", "CLAIMED", "AGENT", "LAST", "THROUGH", "DENIED", "ASKED", "ALARMS"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["SESSION", "CLAIMED", "AGENT", "LAST", "THROUGH", "DENIED", "ASKED", "ALARMS"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for session in &sessions {
         rows.push(vec![
             session.id.to_string(),
-            output::shown(claimed.get(&session.id).filter(|name| !name.is_empty()).map_or("-", String::as_str), 24),
+            output::shown(
+                claimed.get(&session.id).filter(|name| !name.is_empty()).map_or("-", String::as_str),
+                24,
+            ),
             output::shown(if session.agent.is_empty() { "-" } else { &session.agent }, 24),
             records::clock_time(session.last),
             session.let_through.to_string(),
@@ -197,9 +205,9 @@ pub fn read_trace(reader: &Reader, session: SessionId) -> Result<Trace, Failure>
     Ok(trace)
 }
 
-fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, effect: Option<proctor_core::decision::Effect>) {
+fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, effect: Option<Effect>) {
     let action = body.pointer("/read_set/action").cloned().unwrap_or_default();
-    if !effect.is_some_and(|effect| effect.lets_through()) {
+    if !effect.is_some_and(Effect::lets_through) {
         trace.denied.push(action.with("sequence", sequence));
         return;
     }

@@ -37,15 +37,11 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
     let mut input = BufReader::with_capacity(1 << 20, handle);
     let mut tally = Tally::default();
     let check = Check { trust: trust.as_ref(), at_least_size: (at_least > 0).then_some(at_least) };
-    let verified = bundle::verify(
-        &mut input,
-        &check,
-        &mut |record| tally.visit(record, derive),
-        &mut |done, total| {
+    let verified =
+        bundle::verify(&mut input, &check, &mut |record| tally.visit(record, derive), &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);
-        },
-    );
+        });
     bar.finish_and_clear();
     let report = verified.map_err(|error| {
         let code = if error.class() == ErrorClass::Tampered { NOT_VERIFIED } else { FAILED };
@@ -109,7 +105,12 @@ impl Tally {
     }
 }
 
-fn print_json(report: &bundle::BundleReport, tally: &Tally, verdict: &str, derive: bool) -> Result<(), Failure> {
+fn print_json(
+    report: &bundle::BundleReport,
+    tally: &Tally,
+    verdict: &str,
+    derive: bool,
+) -> Result<(), Failure> {
     let texts = |texts: &[String]| texts.iter().map(|text| Json::from(text.as_str())).collect::<Vec<_>>();
     let mut out = Json::object()
         .with("verdict", verdict)
@@ -139,17 +140,33 @@ fn print_json(report: &bundle::BundleReport, tally: &Tally, verdict: &str, deriv
     output::data(out)
 }
 
-fn print_text(report: &bundle::BundleReport, tally: &Tally, verdict: &str, derive: bool) -> Result<(), Failure> {
+fn print_text(
+    report: &bundle::BundleReport,
+    tally: &Tally,
+    verdict: &str,
+    derive: bool,
+) -> Result<(), Failure> {
     output::data(verdict)?;
     output::data(format!("  ledger      {} at {} records", report.origin, report.size))?;
     match &report.signer {
-        Signer::Trusted { log, witnesses } if witnesses.is_empty() => output::data(format!("  signed by   {}", log.name()))?,
-        Signer::Trusted { log, witnesses } => {
-            output::data(format!("  signed by   {}, witnessed by {}", log.name(), witness_names(witnesses).join(", ")))?;
+        Signer::Trusted { log, witnesses } if witnesses.is_empty() => {
+            output::data(format!("  signed by   {}", log.name()))?;
         }
-        Signer::Unknown => output::data("  signed by   unknown: name the keys you trust with `--trust FILE`")?,
+        Signer::Trusted { log, witnesses } => {
+            output::data(format!(
+                "  signed by   {}, witnessed by {}",
+                log.name(),
+                witness_names(witnesses).join(", ")
+            ))?;
+        }
+        Signer::Unknown => {
+            output::data("  signed by   unknown: name the keys you trust with `--trust FILE`")?;
+        }
     }
-    output::data(format!("  records     {} ({} bodies, {} erased)", report.records, report.bodies, report.erased))?;
+    output::data(format!(
+        "  records     {} ({} bodies, {} erased)",
+        report.records, report.bodies, report.erased
+    ))?;
     if !report.retracted.is_empty() {
         output::data(format!("  retracted   {} decisions count as deny", report.retracted.len()))?;
     }

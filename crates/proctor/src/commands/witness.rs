@@ -35,7 +35,8 @@ pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Opti
     // The ledger signs what it has now, and shows that it continues what this witness saw last.
     let mut owner = Owner::open(context)?;
     let signed = owner.command(&Json::object().with("op", "checkpoint"))?;
-    let note = Note::parse(output::member(&signed, "note").as_bytes()).map_err(|error| Failure::from(error.to_string()))?;
+    let note = Note::parse(output::member(&signed, "note").as_bytes())
+        .map_err(|error| Failure::from(error.to_string()))?;
     let checkpoint = proctor_ledger::checkpoint::Checkpoint::verify(&note, &ledger)
         .map_err(|error| Failure::with_code(NOT_VERIFIED, error.to_string()))?;
     let old_size = witness.known(ledger.name()).map_or(0, |known| known.size);
@@ -78,7 +79,8 @@ fn witness_key(folder: &Path, name: &str) -> Result<SecretKey, Failure> {
     if !file.exists() {
         let mut seed = [0u8; 32];
         SystemRandomness.fill(&mut seed);
-        let key = SecretKey::from_seed(name, Algorithm::CosignatureV1, &seed).map_err(|error| Failure::from(error.to_string()))?;
+        let key = SecretKey::from_seed(name, Algorithm::CosignatureV1, &seed)
+            .map_err(|error| Failure::from(error.to_string()))?;
         write_private(&file, &key.encode())?;
     }
     Ok(read_key(&file)?)
@@ -88,20 +90,27 @@ fn witness_key(folder: &Path, name: &str) -> Result<SecretKey, Failure> {
 fn known_ledger(folder: &Path, given: Option<&str>, context: &Context) -> Result<VerifierKey, Failure> {
     let file = folder.join("ledger");
     let read = |text: &str| {
-        text.trim().parse::<VerifierKey>().map_err(|error| Failure::from(format!("`{}`: {error}", text.trim())))
+        text.trim()
+            .parse::<VerifierKey>()
+            .map_err(|error| Failure::from(format!("`{}`: {error}", text.trim())))
     };
     if let Ok(known) = fs::read_to_string(&file) {
         let known = read(&known)?;
         if let Some(given) = given
             && read(given)?.to_string() != known.to_string()
         {
-            return Err(Failure::with_code(NOT_VERIFIED, format!("this witness knows the ledger as {known}")));
+            return Err(Failure::with_code(
+                NOT_VERIFIED,
+                format!("this witness knows the ledger as {known}"),
+            ));
         }
         return Ok(known);
     }
     let key = match given {
         Some(given) => read(given)?,
-        None => read(&open_reader(&context.config.state)?.key().map_err(|error| Failure::from(error.to_string()))?)?,
+        None => read(
+            &open_reader(&context.config.state)?.key().map_err(|error| Failure::from(error.to_string()))?,
+        )?,
     };
     replace(&file, &format!("{key}\n"))?;
     Ok(key)

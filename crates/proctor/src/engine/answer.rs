@@ -47,21 +47,6 @@ impl Answer {
         }
     }
 
-    /// The decision.
-    pub fn decision(&self) -> &Decision {
-        &self.decision
-    }
-
-    /// The session, where one is known.
-    pub fn session(&self) -> Option<SessionId> {
-        self.session
-    }
-
-    /// The sequence of the record, if there is one.
-    pub fn sequence(&self) -> Option<u64> {
-        self.recorded.map(|recorded| recorded.sequence)
-    }
-
     /// The JSON form, one line of `proctor gate`.
     pub fn to_json(&self) -> Json {
         let decision = &self.decision;
@@ -95,7 +80,10 @@ pub fn add_details(out: &mut Json, decision: &Decision) {
         }
     }
     if !decision.approvers.is_empty() {
-        out.push("approvers", decision.approvers.iter().map(|name| Json::from(name.as_str())).collect::<Vec<_>>());
+        out.push(
+            "approvers",
+            decision.approvers.iter().map(|name| Json::from(name.as_str())).collect::<Vec<_>>(),
+        );
     }
     if let Some(retry) = decision.retry_after_ms {
         out.push("retry_after_ms", retry);

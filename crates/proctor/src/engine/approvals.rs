@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use proctor_core::digest::Digest;
 use proctor_core::id::ApprovalId;
 use proctor_core::json::Json;
 use proctor_core::record::{RecordKind, claimed};
@@ -43,12 +42,17 @@ pub enum ApprovalRefusal {
 
 impl Engine {
     /// Carries out a person's signed decision. Gives the order and the sequence of its record.
-    pub fn decide_approval(&self, signed: &str, keys: &ApproverKeys) -> Result<(ApprovalOrder, u64), ApprovalRefusal> {
+    pub fn decide_approval(
+        &self,
+        signed: &str,
+        keys: &ApproverKeys,
+    ) -> Result<(ApprovalOrder, u64), ApprovalRefusal> {
         let order = keys.check(signed).map_err(ApprovalRefusal::Credential)?;
         let id = order.statement.approval;
         let approver = format!("approver:{}", order.approver);
-        let ask = self.find_ask(id).map_err(ApprovalRefusal::NotRecorded)?.ok_or(ApprovalRefusal::Unknown(id))?;
-        if !ask.approvers.is_empty() && !ask.approvers.iter().any(|name| *name == order.approver) {
+        let ask =
+            self.find_ask(id).map_err(ApprovalRefusal::NotRecorded)?.ok_or(ApprovalRefusal::Unknown(id))?;
+        if !ask.approvers.is_empty() && !ask.approvers.contains(&order.approver) {
             return Err(ApprovalRefusal::NotNamed(ask.approvers.join(", ")));
         }
         let deadline = Instant::now() + self.answer;
@@ -104,8 +108,6 @@ pub struct Ask {
     pub approvers: Vec<String>,
     /// The decision record's body.
     pub body: Json,
-    /// The digest of the action.
-    pub action: Option<Digest>,
 }
 
 /// Finds the record that asked for an approval.
@@ -119,5 +121,5 @@ pub fn find_ask(reader: &Reader, id: ApprovalId) -> Result<Option<Ask>, String> 
     };
     let named = body.get("decision").and_then(|decision| decision.get("approvers")).and_then(Json::as_array);
     let approvers = named.unwrap_or_default().iter().filter_map(Json::as_str).map(str::to_owned).collect();
-    Ok(Some(Ask { sequence: record.seq, approvers, body, action: record.envelope.action }))
+    Ok(Some(Ask { sequence: record.seq, approvers, body }))
 }

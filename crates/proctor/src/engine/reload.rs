@@ -44,10 +44,11 @@ impl Engine {
         let mut envelope = self.envelope(RecordKind::Policy);
         "refused".clone_into(&mut envelope.code);
         envelope.policy = Some(self.policy().digest());
-        let listed = problems.iter().take(100).map(|problem| Json::from(problem.to_string())).collect::<Vec<_>>();
+        let listed =
+            problems.iter().take(100).map(|problem| Json::from(problem.to_string())).collect::<Vec<_>>();
         let body = Json::object().with("problems", listed).to_string().into_bytes();
         if let Ok(mut inner) = self.lock() {
-            let _ = self.append(&mut inner, envelope, Some(body), None);
+            drop(self.append(&mut inner, envelope, Some(body), None));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use proctor_core::decision::Effect;
 use proctor_core::id::RecordId;
 use proctor_core::json::Json;
 use proctor_core::record::{Amount, RecordKind, claimed};
@@ -38,8 +39,19 @@ pub enum Report {
 
 impl Engine {
     /// Records a report; secrets are cut like everywhere else. Gives the receipt of the record.
-    pub fn report(&self, caller: &Caller, agent: &str, session: &str, door: &str, report: Report) -> Result<Receipt, String> {
-        let key = SessionKey { principal: caller.principal.clone(), agent: agent.to_owned(), session: session.to_owned() };
+    pub fn report(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        door: &str,
+        report: Report,
+    ) -> Result<Receipt, String> {
+        let key = SessionKey {
+            principal: caller.principal.clone(),
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+        };
         match report {
             Report::Observation { code, data } => self.observation(caller, &key, door, &code, &data),
             Report::Outcome { decision, ok, result, tokens, cost_usd } => {
@@ -48,7 +60,14 @@ impl Engine {
         }
     }
 
-    fn observation(&self, caller: &Caller, key: &SessionKey, door: &str, code: &str, data: &Json) -> Result<Receipt, String> {
+    fn observation(
+        &self,
+        caller: &Caller,
+        key: &SessionKey,
+        door: &str,
+        code: &str,
+        data: &Json,
+    ) -> Result<Receipt, String> {
         let mut inner = self.lock()?;
         let session = self.session(&mut inner, key, caller, door)?;
         let mut envelope = self.envelope(RecordKind::Observation);
@@ -100,14 +119,16 @@ impl Engine {
         let mut settlement = envelope.clone();
         let result = proctor_policy::prepare::cut_json(&self.policy(), result);
         let body = Json::object().with("result", result).to_string().into_bytes();
-        let denied = !asked.decision.is_some_and(|effect| effect.lets_through());
+        let denied = !asked.decision.is_some_and(Effect::lets_through);
         let deadline = Instant::now() + self.answer;
         let mut inner = self.lock()?;
         let pending = self.append(&mut inner, envelope, Some(body), Some(deadline));
         drop(inner);
         let receipt = match pending.wait_until(deadline) {
             Ok(receipt) => receipt,
-            Err(NotRecorded::Once { first }) => return Err(format!("the outcome of {decision} is on record already, at {first}")),
+            Err(NotRecorded::Once { first }) => {
+                return Err(format!("the outcome of {decision} is on record already, at {first}"));
+            }
             Err(problem) => return Err(problem.to_string()),
         };
         // What was denied and done all the same is billed in full, and an alarm.
@@ -121,7 +142,7 @@ impl Engine {
             settlement.kind = RecordKind::Settlement;
             settlement.code = String::new();
             settlement.once = Some(format!("settlement:{decision}"));
-            let _ = self.append(&mut inner, settlement.clone(), None, None);
+            drop(self.append(&mut inner, settlement.clone(), None, None));
         }
         if denied {
             let fresh = self.envelope(RecordKind::Alarm);
@@ -131,7 +152,7 @@ impl Engine {
             settlement.amounts = Vec::new();
             settlement.once = None;
             "denied_but_done".clone_into(&mut settlement.code);
-            let _ = self.append(&mut inner, settlement, None, None);
+            drop(self.append(&mut inner, settlement, None, None));
         }
         Ok(receipt)
     }

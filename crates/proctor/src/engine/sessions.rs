@@ -18,7 +18,13 @@ const MAX_CACHED: usize = 16_384;
 
 impl Engine {
     /// Our identifier of the session; the first message of a session begins it with a record.
-    pub(super) fn session(&self, inner: &mut Inner, key: &SessionKey, caller: &Caller, door: &str) -> Result<SessionId, String> {
+    pub(super) fn session(
+        &self,
+        inner: &mut Inner,
+        key: &SessionKey,
+        caller: &Caller,
+        door: &str,
+    ) -> Result<SessionId, String> {
         let digest = key.digest();
         if let Some(session) = inner.sessions.0.get(&digest) {
             return Ok(*session);
@@ -38,7 +44,7 @@ impl Engine {
                 envelope.code = claimed(&self.without_secrets(&key.session));
                 envelope.once = Some(once);
                 // If this fails, so does the decision behind it in the queue, and both are taken again.
-                let _ = self.append(inner, envelope, None, None);
+                drop(self.append(inner, envelope, None, None));
                 session
             }
         };

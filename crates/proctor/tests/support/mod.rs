@@ -1,6 +1,5 @@
 //! What the tests of the program share: a scratch folder with a policy, and the program itself.
 
-#![expect(clippy::allow_attributes, reason = "each test file uses its own part of this")]
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -76,8 +75,13 @@ impl Folder {
     }
 
     pub fn run_with(&self, args: &[&str], input: &str) -> Output {
-        let mut child =
-            self.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = self
+            .command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_owned();
         let writer = std::thread::spawn(move || {
@@ -107,18 +111,24 @@ impl Folder {
         }
         let output = self.run(&args);
         let report = lines(&output).into_iter().next();
-        (report.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr))), output.status.code().unwrap())
+        (
+            report.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr))),
+            output.status.code().unwrap(),
+        )
     }
 }
 
 /// The program under test: the released build if the test script made one, else this build.
 pub fn binary() -> PathBuf {
-    std::env::var_os("PROCTOR_RELEASE_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_proctor")), PathBuf::from)
+    std::env::var_os("PROCTOR_RELEASE_BINARY")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_proctor")), PathBuf::from)
 }
 
 pub fn lines(output: &Output) -> Vec<Json> {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    text.lines().map(|line| Json::parse(line.as_bytes()).unwrap_or_else(|error| panic!("{line}: {error}"))).collect()
+    text.lines()
+        .map(|line| Json::parse(line.as_bytes()).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect()
 }
 
 pub fn text<'a>(value: &'a Json, name: &str) -> &'a str {
@@ -140,7 +150,8 @@ impl Gate {
     }
 
     pub fn spawn(mut command: Command) -> Gate {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         Gate { child, stdin, stdout }
