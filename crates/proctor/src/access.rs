@@ -103,6 +103,7 @@ fn own(config: &Config, state: &StateDir, ledger: Ledger) -> Result<Access, Fail
         answer: config.answer,
     };
     let engine = Arc::new(Engine::start(parts)?);
+    crate::allocator::give_back();
     owner::listen(state, Arc::clone(&engine))?;
     Ok(Access::Owner(engine))
 }

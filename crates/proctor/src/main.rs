@@ -6,6 +6,7 @@
 )]
 
 mod access;
+mod allocator;
 mod approver;
 mod cli;
 mod commands;
@@ -30,13 +31,17 @@ use clap::Parser;
 use crate::cli::Cli;
 use crate::failure::{FAILED, Failure};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Scripts ask this often; building the whole command line for it would cost more than everything else.
+    if let [_, only] = arguments.as_slice()
+        && (only == "--version" || only == "-V")
+    {
+        let written = output::data(concat!("proctor ", env!("CARGO_PKG_VERSION")));
+        return ExitCode::from(written.map_or_else(|failure| failure.code, |()| 0));
+    }
     // A file-size limit is an error of a write, not a reason to die.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
-    let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(name) = commands::names::called_as(&arguments) {
         output::error(&format!("this build cannot be `{name}`: start it as `proctor`"));
         return ExitCode::from(FAILED);

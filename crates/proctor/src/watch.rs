@@ -31,6 +31,7 @@ fn watch(path: &Path, engine: &Weak<Engine>) {
         if last != now {
             last = now;
             report(&engine.reload(policy_files::load(path)), &engine);
+            crate::allocator::give_back();
         }
         drop(engine);
         std::thread::sleep(INTERVAL);

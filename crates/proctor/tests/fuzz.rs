@@ -52,11 +52,12 @@ fn drive(name: &str, material: &Material<'_>, target: impl Fn(&[u8]) -> Result<(
         let took = start.elapsed();
         slowest = slowest.max(took);
         assert!(took < SLOWEST, "{name}: {took:?} for input {index} of seed {seed}\n{}", shown(&input));
-        match outcome {
-            Ok(Ok(())) => {}
-            Ok(Err(problem)) => panic!("{name}: {problem}: input {index} of seed {seed}\n{}", shown(&input)),
-            Err(_panic) => panic!("{name}: a panic: input {index} of seed {seed}\n{}", shown(&input)),
-        }
+        let problem = match outcome {
+            Ok(Ok(())) => continue,
+            Ok(Err(problem)) => problem,
+            Err(_) => "a panic".to_owned(),
+        };
+        panic!("{name}: {problem}: input {index} of seed {seed}\n{}", shown(&input));
     }
     println!("{name}: {} inputs, the slowest took {slowest:?}", count(INPUTS));
 }
