@@ -61,6 +61,15 @@ pub struct Located<T> {
     pub at: Position,
 }
 
+impl Located<String> {
+    /// The place in the file of a line and column (from 1) inside the text.
+    pub(crate) fn inside(&self, line: usize, column: usize) -> Position {
+        let before: usize =
+            self.value.lines().take(line.saturating_sub(1)).map(|line| line.chars().count() + 1).sum();
+        self.at.inside(&self.value, before + column.saturating_sub(1))
+    }
+}
+
 /// Something wrong with a policy source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {

@@ -180,7 +180,9 @@ fn judge_modules(policy: &Policy, input: &Input, memory: &dyn Memory, gathered: 
             ModuleEngine::Rego(engine) => engine.evaluate(input, memory),
         };
         for opinion in opinions {
-            gathered.say(opinion.effect, opinion.rule, opinion.reason, document, Position::default());
+            let reason =
+                if opinion.reason.is_empty() { format!("rule `{}`", opinion.rule) } else { opinion.reason };
+            gathered.say(opinion.effect, opinion.rule, reason, document, Position::default());
         }
     }
 }

@@ -33,7 +33,13 @@ pub fn run(cli: Cli) -> Outcome {
     if let Command::Completion { shell } = &cli.command {
         let mut script = Vec::new();
         clap_complete::generate(*shell, &mut Cli::command(), "proctor", &mut script);
-        crate::output::data(String::from_utf8_lossy(&script).trim_end())?;
+        let script = String::from_utf8_lossy(&script);
+        if cli.common.json {
+            let json = proctor_core::json::Json::object().with("script", script.as_ref());
+            crate::output::data(json)?;
+        } else {
+            crate::output::data(script.trim_end())?;
+        }
         return Ok(OK);
     }
     let directory =

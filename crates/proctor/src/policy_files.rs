@@ -80,7 +80,8 @@ fn document_files(path: &Path) -> Result<Vec<PathBuf>, Vec<Problem>> {
     Ok(files)
 }
 
-fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
+/// Reads a file of at most [`MAX_SOURCE`] bytes.
+pub fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| describe(&error))?;
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     if length > MAX_SOURCE {

@@ -295,7 +295,12 @@ fn path_operands(command: &ShellCommand) -> impl Iterator<Item = &str> {
     let takes_files = FILE_PROGRAMS.contains(&program);
     command.words.iter().skip(1).filter_map(move |word| {
         let value = match word.strip_prefix('-') {
-            Some(option) => option.split_once('=').map(|(_, value)| value)?,
+            // `--file=/x`, or attached to a short option: `-I/usr/include`, `-f../x`.
+            Some(option) => match option.split_once('=') {
+                Some((_, value)) => value,
+                None if option.contains('/') => option.get(option.find(['/', '.', '~'])?..)?,
+                None => return None,
+            },
             None => word.as_str(),
         };
         // `of=/dev/sda` and the like.

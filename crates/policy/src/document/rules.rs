@@ -11,6 +11,7 @@ use super::problems::{Problems, quoted};
 use super::scalar::json_number;
 use super::target::{TEXTUAL, check_path, check_pointer};
 use super::{Located, Module, Rule, keys};
+use crate::condition::Condition;
 
 /// The most rules that a document may have.
 pub const MAX_RULES: usize = 10_000;
@@ -117,7 +118,13 @@ fn read_when(fields: &Fields<'_>, problems: &mut Problems) -> Option<Located<Str
         problems.add(at, format!("{message}, split it into several rules"));
         return None;
     }
-    Some(fields::owned(&when))
+    let when = fields::owned(&when);
+    // Compiled here only for its mistakes, so that they are reported beside all others.
+    for problem in Condition::compile(&when.value).err().unwrap_or_default() {
+        let at = when.inside(problem.offset_line, problem.offset_column);
+        problems.add(at, format!("in {}: {}", fields.name("when"), problem.message));
+    }
+    Some(when)
 }
 
 fn read_approvers(fields: &Fields<'_>, problems: &mut Problems) -> Vec<String> {

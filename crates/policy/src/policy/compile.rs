@@ -95,27 +95,20 @@ fn compile_rules(
                 Ok(compiled) => {
                     warnings.extend(compiled.warnings().into_iter().map(|warning| Warning {
                         file: document.file.clone(),
-                        at: inside(when, warning.offset_line, warning.offset_column),
+                        at: when.inside(warning.offset_line, warning.offset_column),
                         message: format!("in `when` of rule `{}`: {}", rule.id, warning.message),
                     }));
                     condition = Some(compiled);
                 }
                 Err(found) => problems.extend(found.into_iter().map(|problem| Problem {
                     file: document.file.clone(),
-                    at: inside(when, problem.offset_line, problem.offset_column),
+                    at: when.inside(problem.offset_line, problem.offset_column),
                     message: format!("in `when` of rule `{}`: {}", rule.id, problem.message),
                 })),
             }
         }
         rules.push(CompiledRule { document: number, rule: rule.clone(), condition });
     }
-}
-
-/// The place in the file of a place inside a condition.
-fn inside(text: &Located<String>, line: usize, column: usize) -> Position {
-    let lines_before: usize =
-        text.value.lines().take(line.saturating_sub(1)).map(|line| line.chars().count() + 1).sum();
-    text.at.inside(&text.value, lines_before + column.saturating_sub(1))
 }
 
 fn compile_modules(

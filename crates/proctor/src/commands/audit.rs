@@ -162,7 +162,11 @@ fn prove(context: &Context, record: Option<&str>, consistency: Option<u64>, chec
         (None, None) => return Err(Failure::from("name a record, or a size with `--consistency`")),
     };
     let text = proven.map_err(|error| Failure::from(error.to_string()))?;
-    output::data(text.trim_end())?;
+    if context.json {
+        output::data(Json::object().with("proof", text))?;
+    } else {
+        output::data(text.trim_end())?;
+    }
     Ok(OK)
 }
 
@@ -178,16 +182,24 @@ fn check_proof(context: &Context) -> Outcome {
     let known = if trust.is_some() { "" } else { ", signer unknown" };
     if text.starts_with("proctor-consistency/") {
         let proven = bundle::verify_consistency_proof(&text, trust.as_ref()).map_err(refused)?;
-        let (old, new) = (proven.old.size, proven.new.size);
-        output::data(format!(
-            "the {new} records of {} continue the {old} before them{known}",
-            proven.new.origin
-        ))?;
+        let (old, new, origin) = (proven.old.size, proven.new.size, proven.new.origin);
+        if context.json {
+            let out = Json::object().with("origin", origin).with("old_size", old).with("size", new);
+            output::data(out.with("signer_known", trust.is_some()))?;
+        } else {
+            output::data(format!("the {new} records of {origin} continue the {old} before them{known}"))?;
+        }
     } else {
         let proven = bundle::verify_proof(&text, trust.as_ref()).map_err(refused)?;
-        let (seq, size) = (proven.seq, proven.checkpoint.size);
-        output::data(format!("record {seq} is among the {size} of {}{known}", proven.checkpoint.origin))?;
-        output::data(String::from_utf8_lossy(&proven.leaf))?;
+        let (seq, size, origin) = (proven.seq, proven.checkpoint.size, proven.checkpoint.origin);
+        if context.json {
+            let out = Json::object().with("origin", origin).with("seq", seq).with("size", size);
+            let record = Json::parse(&proven.leaf).unwrap_or_default();
+            output::data(out.with("record", record).with("signer_known", trust.is_some()))?;
+        } else {
+            output::data(format!("record {seq} is among the {size} of {origin}{known}"))?;
+            output::data(String::from_utf8_lossy(&proven.leaf))?;
+        }
     }
     Ok(if trust.is_some() { OK } else { UNDECIDED })
 }

@@ -43,6 +43,9 @@ fn lint(context: &Context, path: Option<PathBuf>) -> Outcome {
     let path = path
         .or_else(|| context.config.policy.clone())
         .ok_or_else(|| Failure::from("no policy is named: pass a file, or configure `policy`"))?;
+    if let Err(error) = std::fs::metadata(&path) {
+        return Err(Failure::from(format!("{}: {error}", path.display())));
+    }
     match policy_files::load(&path) {
         Ok(policy) => lint_warnings(context, &path, &policy),
         Err(problems) => lint_problems(context, &problems),

@@ -48,7 +48,8 @@ struct Case {
 
 pub(super) fn run(context: &Context, file: &Path) -> Outcome {
     let shown = file.display().to_string();
-    let text = std::fs::read(file).map_err(|error| Failure::from(format!("{shown}: {error}")))?;
+    let text =
+        policy_files::read_bounded(file).map_err(|error| Failure::from(format!("{shown}: {error}")))?;
     let value = yaml_to_json(&shown, &text)
         .map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?;
     let wrong = |problem: String| Failure::from(format!("{shown}: {problem}"));
