@@ -250,8 +250,11 @@ pub enum AuditCommand {
         #[command(flatten)]
         filter: FilterArgs,
         /// The file to write.
-        #[arg(short, long)]
-        output: PathBuf,
+        #[arg(short, long, required_unless_present = "tiles")]
+        output: Option<PathBuf>,
+        /// Write the whole ledger in the tlog-tiles layout into this folder instead: checkpoint, tiles and entries, without bodies.
+        #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "session", "principal", "of_agent", "kind", "from", "to", "since", "until"])]
+        tiles: Option<PathBuf>,
     },
     /// Verify a bundle offline: hashes, proofs, signatures, and every decision derived again.
     Verify {

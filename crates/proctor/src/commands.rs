@@ -11,6 +11,7 @@ mod policy;
 mod policy_test;
 mod records;
 mod session;
+mod tiles;
 mod verify;
 mod witness;
 

@@ -14,7 +14,7 @@ use proctor_ledger::keys::Trust;
 use proctor_ledger::store::{Filter, Order};
 use proctor_policy::state::State;
 
-use super::{Context, bench, records, verify, witness};
+use super::{Context, bench, records, tiles, verify, witness};
 use crate::access::open_reader;
 use crate::cli::{AuditCommand, FilterArgs};
 use crate::failure::{Failure, NOT_VERIFIED, OK, Outcome, UNDECIDED};
@@ -24,7 +24,9 @@ use crate::state_dir::StateDir;
 pub(super) fn run(context: &Context, command: AuditCommand) -> Outcome {
     match command {
         AuditCommand::Tail { filter, lines, follow } => tail(context, &filter, lines, follow),
-        AuditCommand::Export { filter, output } => export(context, &filter, &output),
+        AuditCommand::Export { filter, output, tiles } => {
+            export(context, &filter, output.as_deref(), tiles.as_deref())
+        }
         AuditCommand::Verify { bundle, at_least, no_derivation } => {
             verify::run(context, &bundle, at_least, !no_derivation)
         }
@@ -87,7 +89,7 @@ fn sign_now(context: &Context) -> Result<(), Failure> {
     records::command(context, &Json::object().with("op", "checkpoint")).map(|_| ())
 }
 
-fn export(context: &Context, arguments: &FilterArgs, file: &Path) -> Outcome {
+fn export(context: &Context, arguments: &FilterArgs, file: Option<&Path>, tiles: Option<&Path>) -> Outcome {
     let reader = open_reader(&context.config.state)?;
     let filter = records::filter(&reader, arguments)?;
     let whole = filter == Filter::default();
@@ -98,6 +100,11 @@ fn export(context: &Context, arguments: &FilterArgs, file: &Path) -> Outcome {
     if needs_checkpoint {
         sign_now(context)?;
     }
+    if let Some(folder) = tiles {
+        return tiles::run(context, &reader, folder);
+    }
+    let file =
+        file.ok_or_else(|| Failure::from("name a file with `--output`, or a folder with `--tiles`"))?;
     let source = LedgerSource::latest(&reader).map_err(|error| Failure::from(error.to_string()))?;
     let selection = if whole {
         Selection::Whole
