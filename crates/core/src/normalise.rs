@@ -79,6 +79,13 @@ pub trait PathResolver {
     fn real_path(&self, path: &str) -> Option<String>;
 }
 
+/// What `unknown` says of a URL that cannot be read.
+pub const UNREADABLE_URL: &str = "a URL that cannot be read";
+/// What `unknown` says of a host that cannot be one.
+pub const UNREADABLE_HOST: &str = "a host that cannot be read";
+/// What `unknown` says when plural facts were cut.
+pub const TOO_MANY_ENTRIES: &str = "more than 1024 paths, commands or hosts";
+
 /// Most entries that each of the plural facts may have; more are cut and reported as unknown.
 pub const MAX_ENTRIES: usize = 1024;
 

@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 use crate::condition::{Truth, View};
 use crate::document::{CredentialAction, Document, Position, Rule};
 use crate::input::Input;
-use crate::policy::{ModuleEngine, Policy, applies};
+use crate::policy::{ModuleEngine, Policy, applies, strictest_credential_action};
 use crate::question::Memory;
 
 /// What one part of the policy says about an action.
@@ -71,7 +71,7 @@ pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluati
     }
     judge_rules(policy, input, memory, &mut gathered);
     judge_modules(policy, input, memory, &mut gathered);
-    riders::judge_findings(policy, &documents, input, &mut gathered);
+    riders::judge_findings(&documents, input, &mut gathered);
     let mut rate = None;
     // Limits only matter for what would otherwise run or be asked about; not asking them keeps the read-set small.
     if !gathered.denies() {
@@ -214,10 +214,19 @@ fn conclude(
         }
     }
     if decision.effect == Effect::Ask {
-        let opinion = gathered.first(Effect::Ask);
-        let wait =
-            opinion.and_then(|opinion| opinion.expires_micros).unwrap_or_else(|| approval_micros(documents));
-        approval::settle(&mut decision, input, memory, wait);
+        let asks = gathered.opinions.iter().filter(|opinion| opinion.effect == Effect::Ask);
+        let shortest = asks.clone().filter_map(|ask| ask.expires_micros).min();
+        match common_approvers(asks) {
+            Some(approvers) => {
+                decision.approvers = approvers;
+                let wait = shortest.unwrap_or_else(|| approval_micros(documents));
+                approval::settle(&mut decision, input, memory, wait);
+            }
+            None => {
+                let reason = "several rules ask, and nobody may approve for all of them";
+                decision = Decision::deny(&decision.rule, reason, policy.digest());
+            }
+        }
     }
     if decision.effect == Effect::Allow {
         riders::apply(&mut decision, input, &gathered);
@@ -235,11 +244,23 @@ fn settle(decision: &mut Decision, opinion: &Opinion) {
     decision.effect = opinion.effect;
     decision.rule.clone_from(&opinion.rule);
     decision.reason.clone_from(&opinion.reason);
-    if opinion.effect == Effect::Ask {
-        decision.approvers.clone_from(&opinion.approvers);
-    }
     if opinion.effect == Effect::Defer {
         decision.retry_after_ms = Some(opinion.retry_after_ms.unwrap_or(30_000));
+    }
+}
+
+/// Who may approve for every ask that names approvers; empty: anybody. `None`: nobody can.
+fn common_approvers<'a>(asks: impl Iterator<Item = &'a Opinion>) -> Option<Vec<String>> {
+    let mut common: Option<Vec<String>> = None;
+    for ask in asks.filter(|ask| !ask.approvers.is_empty()) {
+        common = Some(match common {
+            None => ask.approvers.clone(),
+            Some(common) => common.into_iter().filter(|name| ask.approvers.contains(name)).collect(),
+        });
+    }
+    match common {
+        Some(common) if common.is_empty() => None,
+        common => Some(common.unwrap_or_default()),
     }
 }
 
@@ -294,7 +315,7 @@ fn is_soft_kind(kind: &str) -> bool {
 }
 
 /// What happens to secrets under these documents, and whether that is written anywhere.
-fn credential_action(policy: &Policy) -> (CredentialAction, bool) {
-    let written = policy.credential_action();
+fn credential_action(documents: &[&Document]) -> (CredentialAction, bool) {
+    let written = strictest_credential_action(documents.iter().copied());
     (written.unwrap_or_default(), written.is_some())
 }

@@ -14,6 +14,7 @@ use crate::modules::cedar::CedarModule;
 use crate::modules::rego::RegoModule;
 use crate::scan::Scanner;
 
+pub(crate) use compile::strictest_credential_action;
 pub use source::{Source, SourceRole, module_name};
 
 use index::RuleIndex;
@@ -116,8 +117,11 @@ impl Policy {
         &self.scanner
     }
 
-    pub(crate) fn credential_action(&self) -> Option<CredentialAction> {
-        self.credential_action
+    /// Whether e-mail addresses are cut like secrets: some document says what to do about credentials, or has a rule that redacts
+    /// what is found.
+    pub(crate) fn cuts_email(&self) -> bool {
+        self.credential_action.is_some()
+            || self.rules.iter().any(|rule| rule.rule.then == Effect::Redact && rule.rule.paths.is_none())
     }
 
     pub(crate) fn modules(&self) -> &[CompiledModule] {
@@ -147,7 +151,8 @@ pub(crate) fn applies(scope: &DocumentScope, input: &Input) -> bool {
                 || agent.eq_ignore_ascii_case(&assembly_agent_uuid(&input.caller.principal))
         }
         DocumentScope::Tool(tool) => {
-            tool.eq_ignore_ascii_case(&input.facts.tool) || tool.eq_ignore_ascii_case(&input.facts.name)
+            tool.eq_ignore_ascii_case(&input.facts.name)
+                || proctor_core::normalise::tool::canonical_name(tool) == input.facts.tool
         }
     }
 }

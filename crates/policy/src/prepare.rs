@@ -6,7 +6,7 @@ use proctor_core::normalise::{Facts, PathResolver, normalise};
 
 use crate::input::FoundSecret;
 use crate::policy::Policy;
-use crate::scan::{FindingKind, JsonFinding, Scanner};
+use crate::scan::{FindingKind, JsonFinding, MAX_REPORTED_FINDINGS, Scanner};
 
 /// An action without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,37 +21,41 @@ pub struct Prepared {
 /// hides a command, path or host from a rule.
 pub fn prepare(policy: &Policy, action: &Action, resolver: Option<&dyn PathResolver>) -> Prepared {
     let mut facts = normalise(action, resolver);
-    let mut cutter = Cutter {
-        scanner: policy.scanner(),
-        keep_email: policy.credential_action().is_none(),
-        findings: Vec::new(),
-    };
+    let mut cutter =
+        Cutter { scanner: policy.scanner(), keep_email: !policy.cuts_email(), findings: Vec::new() };
     for (path, value) in
         [("$.args", &mut facts.args), ("$.result", &mut facts.result), ("$.metadata", &mut facts.metadata)]
     {
         cutter.json(path, value);
     }
-    for (path, text) in [
-        ("$.name", &mut facts.name),
-        ("$.tool", &mut facts.tool),
-        ("$.operation", &mut facts.operation),
-        ("$.path", &mut facts.path),
-        ("$.command", &mut facts.command),
-        ("$.host", &mut facts.host),
-        ("$.url", &mut facts.url),
-        ("$.model", &mut facts.model),
-        ("$.text", &mut facts.text),
-        ("$.cwd", &mut facts.cwd),
-        ("$.door", &mut facts.door),
+    // What rules compare piece by piece is cut piece by piece: only the piece with the secret goes.
+    for (path, text, separators) in [
+        ("$.name", &mut facts.name, &[][..]),
+        ("$.tool", &mut facts.tool, &[][..]),
+        ("$.operation", &mut facts.operation, &[][..]),
+        ("$.path", &mut facts.path, &['/'][..]),
+        ("$.command", &mut facts.command, &[' ', '/'][..]),
+        ("$.host", &mut facts.host, &['.'][..]),
+        ("$.url", &mut facts.url, &['/', '?', '&', '=', '#'][..]),
+        ("$.model", &mut facts.model, &[][..]),
+        ("$.text", &mut facts.text, &[][..]),
+        ("$.cwd", &mut facts.cwd, &['/'][..]),
+        ("$.door", &mut facts.door, &[][..]),
     ] {
-        cutter.text(path, text, sent(action, path));
-    }
-    for list in
-        [&mut facts.paths, &mut facts.writes, &mut facts.commands, &mut facts.hosts, &mut facts.unknown]
-    {
-        for text in list {
-            cutter.text("", text, false);
+        if sent(action, path) {
+            cutter.report_text(path, text);
         }
+        cutter.pieces(text, separators);
+    }
+    for list in [&mut facts.paths, &mut facts.writes] {
+        for path in list {
+            cutter.pieces(path, &['/']);
+        }
+    }
+    facts.hosts.iter_mut().for_each(|host| cutter.pieces(host, &['.']));
+    facts.commands.iter_mut().for_each(|command| cutter.pieces(command, &[' ', '/']));
+    for text in &mut facts.unknown {
+        cutter.pieces(text, &[' ', '/']);
     }
     Prepared { facts, findings: cutter.findings }
 }
@@ -86,23 +90,50 @@ impl Cutter<'_> {
         if !found.is_empty() {
             *value = cut;
         }
+        // Not every place is named when there are too many: then the whole field is what has to be replaced.
+        let unnamed =
+            (found.len() >= MAX_REPORTED_FINDINGS).then(|| found.first().map(|first| first.kind)).flatten();
         self.report(found);
+        if let Some(kind) = unnamed {
+            self.findings.push(FoundSecret { kind: kind.name().to_owned(), path: format!("{path}…") });
+        }
     }
 
-    fn text(&mut self, path: &str, text: &mut String, report: bool) {
+    /// Reports what is found in a text as it was sent.
+    fn report_text(&mut self, path: &str, text: &str) {
+        if !text.is_empty() {
+            let keep_email = self.keep_email;
+            let (_, found) =
+                self.scanner.cut_text(text, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
+            self.report(found);
+        }
+    }
+
+    /// Cuts a text. If a secret is in it, only the pieces between separators that hold one are cut; a secret that has
+    /// separators in it (a URL with a password) leaves nothing but the whole to cut.
+    fn pieces(&self, text: &mut String, separators: &[char]) {
         if text.is_empty() {
             return;
         }
         let keep_email = self.keep_email;
-        let (cut, found) =
-            self.scanner.cut_text(text, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
-        if found.is_empty() {
+        let keep = |kind: FindingKind| keep_email && kind == FindingKind::EmailAddress;
+        let (whole, found) = self.scanner.cut_text(text, "", &keep);
+        if !found.iter().any(|finding| !keep(finding.kind)) {
             return;
         }
-        *text = cut;
-        if report {
-            self.report(found);
-        }
+        let by_piece: String = text
+            .split_inclusive(separators)
+            .map(|piece| {
+                let (inner, separator) = match piece.char_indices().next_back() {
+                    Some((at, last)) if separators.contains(&last) => piece.split_at(at),
+                    _ => (piece, ""),
+                };
+                self.scanner.cut_text(inner, "", &keep).0 + separator
+            })
+            .collect();
+        // Only what stays clean as a whole may stay in pieces.
+        let (_, left) = self.scanner.cut_text(&by_piece, "", &keep);
+        *text = if left.iter().any(|finding| !keep(finding.kind)) { whole } else { by_piece };
     }
 
     fn report(&mut self, found: Vec<JsonFinding>) {

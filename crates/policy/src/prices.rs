@@ -24,7 +24,8 @@ const UNKNOWN: i64 = 15_000;
 
 /// The expected cost of an action in USD: what it says, else, for a call to a model, what the table says.
 pub fn expected_cost(facts: &Facts) -> Decimal {
-    if !facts.cost_usd.is_zero() || facts.kind != ActionKind::LlmCall {
+    let is_model_call = facts.kind == ActionKind::LlmCall || facts.tool == "llm_call";
+    if !facts.cost_usd.is_zero() || !is_model_call {
         return facts.cost_usd;
     }
     let model = facts.model.to_lowercase();

@@ -16,6 +16,14 @@ mod literals;
 mod path;
 mod redaction;
 
+fn begins_key(text: &str, at: usize) -> bool {
+    text.as_bytes().get(at..at + 3).is_some_and(|start| start.eq_ignore_ascii_case(b"sk-"))
+}
+
+fn is_inside_word(text: &str, at: usize) -> bool {
+    at.checked_sub(1).and_then(|before| text.as_bytes().get(before)).is_some_and(u8::is_ascii_alphanumeric)
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -62,6 +70,25 @@ impl Scanner {
         static STANDARD: LazyLock<Scanner> =
             LazyLock::new(|| Scanner { custom: Arc::new(CustomPatterns::none()) });
         &STANDARD
+    }
+
+    /// The findings by which actions are judged and cut: those of [`Scanner::scan`], but an `sk-` inside a word (`task-`, `risk-`)
+    /// begins no key. Cutting there would break ordinary names, and hide what follows them from rules.
+    pub fn scan_claimed(&self, text: &str) -> Vec<Finding> {
+        let mut findings = self.scan(text);
+        findings.retain_mut(|finding| {
+            if !matches!(finding.kind, FindingKind::OpenAiKey | FindingKind::AnthropicKey)
+                || !is_inside_word(text, finding.offset)
+            {
+                return true;
+            }
+            // A key may still stand later in the same span.
+            let later = (finding.offset + 1..finding.end)
+                .find(|at| begins_key(text, *at) && !is_inside_word(text, *at));
+            finding.offset = later.unwrap_or(finding.offset);
+            later.is_some()
+        });
+        findings
     }
 
     /// All findings in `text`, in the order of their offsets. Findings of different kinds may overlap;

@@ -53,8 +53,12 @@ fn value() -> impl Strategy<Value = Json> {
 
 fn rule() -> impl Strategy<Value = Rule> {
     let effects = [Effect::Allow, Effect::Deny, Effect::Ask, Effect::Defer, Effect::Redact, Effect::Modify];
-    let common =
-        ("[A-Za-z0-9:._-]{1,12}", option::of(nonblank()), proptest::sample::select(effects.to_vec()), text());
+    let common = (
+        "[A-Za-z0-9:._-]{1,12}",
+        option::of(0_u32..1000),
+        proptest::sample::select(effects.to_vec()),
+        text(),
+    );
     let own = (
         option::of(1_u64..100_000),
         vec(nonblank(), 0..3),
@@ -66,7 +70,7 @@ fn rule() -> impl Strategy<Value = Rule> {
     (common, own).prop_map(
         |((id, when, then, reason), (expires, approvers, retry, values, paths, taints))| Rule {
             id,
-            when: when.map(here),
+            when: when.map(|number| here(format!("action.depth > {number}"))),
             then,
             reason,
             expires_micros: expires.filter(|_| then == Effect::Ask),

@@ -1,10 +1,20 @@
-//! The allocator, and giving back what start-up needed for a moment.
+//! The allocator, and giving back what was needed for a moment only.
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Returns freed memory to the operating system. Compiling a policy needs much for a moment; a process that then waits for the
-/// next action would keep it for ever.
+/// The allocator's option for how long freed memory is kept, in milliseconds; its binding has no name for it.
+const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+
+/// Has freed memory returned to the operating system at once. Compiling a policy needs much for a moment; a process that then waits
+/// for the next action would keep it for ever, because the allocator only looks when somebody allocates.
+#[expect(unsafe_code, reason = "a call into the allocator; it takes no pointer and has no precondition")]
+pub fn keep_little() {
+    // SAFETY: options may be set at any time from any thread.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
+}
+
+/// Returns what this thread has freed.
 #[expect(unsafe_code, reason = "a call into the allocator; it takes no pointer and has no precondition")]
 pub fn give_back() {
     // SAFETY: `mi_collect` may be called at any time from any thread.

@@ -219,6 +219,7 @@ impl Engine {
         let prepared = prepare(&policy, &proposal.action, resolver);
         // The digest is of the action as sent, under the tool's canonical name.
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
+        let agent = self.without_secrets(&proposal.agent);
         let mut inner = self.lock()?;
         let key = SessionKey {
             principal: proposal.caller.principal.clone(),
@@ -231,7 +232,7 @@ impl Engine {
             action: &proposal.action,
             prepared,
             caller: &proposal.caller,
-            agent: &proposal.agent,
+            agent: &agent,
             session,
             digest,
             now,

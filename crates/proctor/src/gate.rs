@@ -168,6 +168,7 @@ fn read_message(line: &[u8], door: &str) -> Result<Message, String> {
             "session" => message.session = text(&name, &member)?,
             "agent" => message.agent = text(&name, &member)?,
             "ref" => message.reference = Some(member),
+            "door" => return Err("`door` is not for the caller to say".to_owned()),
             "outcome" => report = Some(read_outcome(&member)?),
             "observation" => report = Some(read_observation(&member)?),
             _ => action.push((name, member)),
@@ -182,9 +183,7 @@ fn read_message(line: &[u8], door: &str) -> Result<Message, String> {
             let mut action = Action::from_json(&Json::Object(action)).map_err(|problems| {
                 problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
             })?;
-            if action.door.is_empty() {
-                door.clone_into(&mut action.door);
-            }
+            door.clone_into(&mut action.door);
             Content::Action(Box::new(action))
         }
     };

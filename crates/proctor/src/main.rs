@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         let written = output::data(concat!("proctor ", env!("CARGO_PKG_VERSION")));
         return ExitCode::from(written.map_or_else(|failure| failure.code, |()| 0));
     }
+    allocator::keep_little();
     // A file-size limit is an error of a write, not a reason to die.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
     if let Some(name) = commands::names::called_as(&arguments) {

@@ -54,7 +54,10 @@ fn core_and_policy_know_neither_tokio_nor_a_database() {
 fn core_and_policy_do_no_io() {
     let forbidden = [
         "std::fs",
-        "std::net",
+        "TcpStream",
+        "TcpListener",
+        "UdpSocket",
+        "UnixStream",
         "std::env::var",
         "std::process",
         "SystemTime",

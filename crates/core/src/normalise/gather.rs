@@ -2,7 +2,9 @@
 
 use super::path::absolute;
 use super::shell::{self, ShellCommand, ShellFacts};
-use super::{Facts, MAX_ENTRIES, PathResolver, patch, tool, url};
+use super::{
+    Facts, MAX_ENTRIES, PathResolver, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL, patch, tool, url,
+};
 use crate::action::{Action, ActionKind};
 use crate::json::Json;
 
@@ -39,6 +41,8 @@ const PATCH_NAMES: &[&str] = &["patch", "diff", "patch_text"];
 /// Argument names that hold a URL.
 const URL_NAMES: &[&str] =
     &["url", "uri", "endpoint", "target_url", "source_url", "href", "link", "urls", "base_url"];
+/// Argument names that hold a host.
+const HOST_NAMES: &[&str] = &["host", "hostname", "domain", "server", "hosts"];
 /// Programs whose plain operands are files.
 const FILE_PROGRAMS: &[&str] = &[
     "cat", "less", "more", "head", "tail", "tac", "nl", "cp", "mv", "ln", "install", "rm", "rmdir", "unlink",
@@ -96,8 +100,7 @@ impl Gatherer {
         if !action.command.is_empty() {
             self.add_command(&action.command);
         }
-        let host = self.facts.host.clone();
-        self.add_host(host);
+        self.add_sent_host(&action.host);
         if !action.url.is_empty() {
             self.add_url(&action.url);
         }
@@ -156,6 +159,8 @@ impl Gatherer {
                 text.clone_into(&mut self.facts.url);
             }
             self.add_url(text);
+        } else if is_any(HOST_NAMES, name) {
+            self.add_sent_host(text);
         } else if is_any(PATH_NAMES, name) {
             if text.contains("://") && !text.starts_with("file:") {
                 self.add_url(text);
@@ -165,6 +170,11 @@ impl Gatherer {
             }
         } else if text.contains("://") && !text.contains(char::is_whitespace) {
             self.add_url(text);
+        } else if text.contains("://") && self.facts.tool == "network" {
+            // A tool that connects may follow any URL that it is told of.
+            for host in url::find_hosts(text) {
+                self.add_host(host);
+            }
         }
     }
 
@@ -266,7 +276,10 @@ impl Gatherer {
     }
 
     fn add_url(&mut self, text: &str) {
-        match url::parse(text) {
+        // Without a scheme it is what tools make of it: `example.com/x`, `//example.com/x`.
+        let parsed =
+            url::parse(text).or_else(|| url::parse(&format!("https://{}", text.trim_start_matches('/'))));
+        match parsed {
             Some(parts) if parts.scheme == "file" => self.add_path(text, false),
             Some(parts) => {
                 if self.facts.port == 0 {
@@ -274,8 +287,19 @@ impl Gatherer {
                 }
                 self.add_host(parts.host);
             }
-            None => self.unknown("a URL that cannot be read"),
+            None => self.unknown(UNREADABLE_URL),
         }
+    }
+
+    /// A host as it was sent. What could hide another one in it is not a host.
+    fn add_sent_host(&mut self, sent: &str) {
+        if sent.is_empty() {
+            return;
+        }
+        if sent.contains(['/', '\\', '#', '?', '@']) || sent.contains(char::is_whitespace) {
+            self.unknown(UNREADABLE_HOST);
+        }
+        self.add_host(clean_host(sent));
     }
 
     fn add_host(&mut self, host: String) {
@@ -335,7 +359,7 @@ fn bound(facts: &mut Facts) {
     }
     if cut {
         facts.unknown.truncate(MAX_ENTRIES - 1);
-        facts.unknown.push(format!("more than {MAX_ENTRIES} paths, commands or hosts"));
+        facts.unknown.push(TOO_MANY_ENTRIES.to_owned());
     }
 }
 

@@ -34,7 +34,7 @@ const LLM: &[&str] = &["llm", "llm_call"];
 /// assert_eq!(proctor_core::normalise::tool::canonical_name("Web_Search"), "web_search");
 /// ```
 pub fn canonical_name(name: &str) -> String {
-    let lower = name.to_lowercase();
+    let lower = name.trim().to_lowercase();
     let table = [
         (SHELL, "shell"),
         (FILE_READ, "file_read"),

@@ -8,16 +8,10 @@ use super::{Gathered, credential_action, is_soft_kind};
 use crate::document::{CredentialAction, Document, Position};
 use crate::input::Input;
 use crate::json_path;
-use crate::policy::Policy;
 
 /// What the scanner's findings mean for the answer.
-pub(super) fn judge_findings(
-    policy: &Policy,
-    documents: &[&Document],
-    input: &Input,
-    gathered: &mut Gathered<'_>,
-) {
-    let (action, written) = credential_action(policy);
+pub(super) fn judge_findings(documents: &[&Document], input: &Input, gathered: &mut Gathered<'_>) {
+    let (action, written) = credential_action(documents);
     let has_rules = documents.iter().any(|document| document.rules.is_some() || document.default.is_some());
     let counts = |kind: &str| written || !has_rules || !is_soft_kind(kind);
     let Some(first) = input.findings.iter().find(|finding| counts(&finding.kind)) else { return };
@@ -37,53 +31,63 @@ pub(super) fn judge_findings(
     }
 }
 
-/// Applies the riders to an action that is let through: the scanner first, then rules in document order.
+/// Applies the riders to an action that is let through: the scanner first, then rules in document order. Every change is tried on
+/// a copy; one that has no place to go would let the action run as it was, so it denies.
 pub(super) fn apply(decision: &mut Decision, input: &Input, gathered: &Gathered<'_>) {
     // A redact rule without paths speaks for the scanner, under its own name.
     let speaker = gathered.riders.iter().find(|rule| rule.then == Effect::Redact && rule.paths.is_none());
-    if gathered.redact_findings || speaker.is_some() {
-        let changes = finding_changes(input);
-        if !changes.is_empty() {
-            decision.effect = Effect::Redact;
-            "data_pattern_scan".clone_into(&mut decision.rule);
-            decision.reason = format!("sensitive data detected: {}", kinds(input));
-            if let Some(rule) = speaker {
-                rename(decision, &rule.id, &rule.reason);
+    let redacts = (gathered.redact_findings || speaker.is_some()) && !input.findings.is_empty();
+    if !redacts && gathered.riders.is_empty() {
+        return;
+    }
+    let mut working = facts_json(&input.facts);
+    if redacts {
+        match finding_changes(input, &working) {
+            Ok(changes) if changes.is_empty() => {}
+            Ok(changes) => {
+                decision.effect = Effect::Redact;
+                "data_pattern_scan".clone_into(&mut decision.rule);
+                decision.reason = format!("sensitive data detected: {}", kinds(input));
+                if let Some(rule) = speaker {
+                    rename(decision, &rule.id, &rule.reason);
+                }
+                decision.changes = changes;
             }
-            decision.changes = changes;
+            Err(path) => {
+                let reason = format!("sensitive data detected, and it cannot be cut out at `{path}`");
+                *decision = Decision::deny("data_pattern_scan", reason, decision.policy);
+                return;
+            }
         }
     }
     for rule in &gathered.riders {
-        match (&rule.paths, rule.then) {
-            (Some(paths), Effect::Redact) => {
-                let mut changed = false;
-                for path in paths {
-                    for concrete in json_path::select(path, &facts_json(&input.facts)) {
-                        put(decision, concrete, Json::from("[REDACTED]"));
-                        changed = true;
-                    }
-                }
-                if changed && decision.effect == Effect::Allow {
-                    decision.effect = Effect::Redact;
-                    rename(decision, &rule.id, &rule.reason);
-                }
+        let changes: Vec<(String, Json)> = match (&rule.paths, rule.then) {
+            (Some(paths), Effect::Redact) => paths
+                .iter()
+                .flat_map(|path| json_path::select(path, &working))
+                .map(|path| (path, Json::from("[REDACTED]")))
+                .collect(),
+            (_, Effect::Modify) => rule
+                .set
+                .iter()
+                .map(|(pointer, value)| (json_path::from_pointer(pointer), value.clone()))
+                .collect(),
+            _ => continue,
+        };
+        for (path, replacement) in &changes {
+            if !json_path::put(path, &mut working, replacement.clone()) {
+                let reason = format!("rule `{}` cannot change `{path}`: there is no such place", rule.id);
+                *decision = Decision::deny(&rule.id, reason, decision.policy);
+                return;
             }
-            (_, Effect::Modify) => {
-                for (pointer, value) in &rule.set {
-                    let path = json_path::from_pointer(pointer);
-                    // A change that has no place to go would let the action run as it was.
-                    if !json_path::put(&path, &mut facts_json(&input.facts), value.clone()) {
-                        let reason =
-                            format!("rule `{}` cannot change `{path}`: there is no such place", rule.id);
-                        *decision = Decision::deny(&rule.id, reason, decision.policy);
-                        return;
-                    }
-                    put(decision, path, value.clone());
-                }
-                decision.effect = Effect::Modify;
-                rename(decision, &rule.id, &rule.reason);
-            }
-            _ => {}
+            put(decision, path.clone(), replacement.clone());
+        }
+        if rule.then == Effect::Modify {
+            decision.effect = Effect::Modify;
+            rename(decision, &rule.id, &rule.reason);
+        } else if !changes.is_empty() && decision.effect == Effect::Allow {
+            decision.effect = Effect::Redact;
+            rename(decision, &rule.id, &rule.reason);
         }
     }
 }
@@ -100,22 +104,41 @@ fn put(decision: &mut Decision, path: String, replacement: Json) {
     decision.changes.push(Change { path, replacement });
 }
 
-/// One change for each place where something was found: the value as it stands after cutting.
-fn finding_changes(input: &Input) -> Vec<Change> {
-    let facts = facts_json(&input.facts);
+/// One change for each place where something was found: the value as it stands after cutting. Where places cannot be named one by
+/// one (a member's own name was cut, a path is too long, there are too many), the whole field is replaced. The error is a place
+/// that nothing can be put to.
+fn finding_changes(input: &Input, facts: &Json) -> Result<Vec<Change>, String> {
     let mut changes: Vec<Change> = Vec::new();
     for finding in &input.findings {
-        if changes.iter().any(|change| change.path == finding.path) {
+        let root = root_of(&finding.path);
+        let named = !finding.path.contains("[REDACTED") && !finding.path.contains('…');
+        let place = if named && json_path::get(&finding.path, facts).is_some() {
+            finding.path.as_str()
+        } else {
+            root
+        };
+        if changes.iter().any(|change| change.path == place || change.path == root) {
             continue;
         }
+        let value = json_path::get(place, facts).ok_or_else(|| finding.path.clone())?;
         // A kind that stays visible was not cut, so there is nothing to replace.
-        if let Some(value) = json_path::get(&finding.path, &facts)
-            && (finding.kind != "EmailAddress" || contains_label(value))
-        {
-            changes.push(Change { path: finding.path.clone(), replacement: value.clone() });
+        if finding.kind == "EmailAddress" && !contains_label(value) {
+            continue;
         }
+        if place == root {
+            changes.retain(|change| root_of(&change.path) != root);
+        }
+        changes.push(Change { path: place.to_owned(), replacement: value.clone() });
     }
-    changes
+    Ok(changes)
+}
+
+/// `$.args` of `$.args.list[0]`.
+fn root_of(path: &str) -> &str {
+    let path = path.trim_end_matches('…');
+    let end =
+        path.char_indices().skip(2).find(|(_, character)| matches!(character, '.' | '[')).map(|(at, _)| at);
+    path.get(..end.unwrap_or(path.len())).unwrap_or(path)
 }
 
 fn contains_label(value: &Json) -> bool {
@@ -144,4 +167,5 @@ fn facts_json(facts: &Facts) -> Json {
         .with("name", facts.name.as_str())
         .with("cwd", facts.cwd.as_str())
         .with("operation", facts.operation.as_str())
+        .with("door", facts.door.as_str())
 }

@@ -3,7 +3,8 @@
 use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
-use proctor_core::normalise::Facts;
+use proctor_core::normalise::tool::canonical_name;
+use proctor_core::normalise::{Facts, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL};
 
 use super::Gathered;
 use crate::calendar;
@@ -23,27 +24,40 @@ pub(super) fn judge(document: &Document, input: &Input, gathered: &mut Gathered<
     if let Some(tool) = tool_section(document, &input.facts) {
         judge_tool(tool, document, input, gathered);
     }
+    judge_deeds(document, input, gathered);
 }
 
-/// Every host that the action reaches must be on the list. Only a `network_call` is allowed by being on it: another action
-/// does more than connect.
+/// Every host that the action reaches must be on the list. Only an action that does nothing but connect is *allowed* by being on
+/// it, whatever kind it claims.
 fn judge_network(document: &Document, input: &Input, gathered: &mut Gathered<'_>) {
     let Some(allowlist) = &document.network_allowlist else { return };
     let facts = &input.facts;
     let is_network = facts.kind == ActionKind::NetworkCall;
     let permitted = |host: &str| allowlist.iter().any(|pattern| host_matches(&pattern.value, host));
     let stranger = facts.hosts.iter().find(|host| !permitted(host));
+    let unread = facts.unknown.iter().find(|unknown| HIDES_HOSTS.contains(&unknown.as_str()));
+    let only_connects = facts.tool == "network"
+        && facts.commands.is_empty()
+        && facts.command.is_empty()
+        && facts.paths.is_empty();
+    let mut say = |effect: Effect, reason: String| {
+        gathered.say(effect, "network.allowlist", reason, document, Position::default());
+    };
     if let Some(host) = stranger {
-        let reason = format!("host not in network allowlist: `{host}`");
-        gathered.say(Effect::Deny, "network.allowlist", reason, document, Position::default());
+        say(Effect::Deny, format!("host not in network allowlist: `{host}`"));
+    } else if let Some(unread) = unread
+        && !permitted("*")
+    {
+        say(Effect::Deny, format!("host not in network allowlist: there is {unread}"));
     } else if is_network && facts.hosts.is_empty() {
-        let reason = "host not in network allowlist: the action names none";
-        gathered.say(Effect::Deny, "network.allowlist", reason, document, Position::default());
-    } else if is_network {
-        let reason = format!("host `{}` is in the network allowlist", facts.host);
-        gathered.say(Effect::Allow, "network.allowlist", reason, document, Position::default());
+        say(Effect::Deny, "host not in network allowlist: the action names none".to_owned());
+    } else if is_network && only_connects {
+        say(Effect::Allow, format!("host `{}` is in the network allowlist", facts.host));
     }
 }
+
+/// What normalisation could not read and a host may hide in.
+const HIDES_HOSTS: &[&str] = &[UNREADABLE_URL, UNREADABLE_HOST, TOO_MANY_ENTRIES];
 
 /// `*` is any host, `*.x` any below x but not x itself, anything else exactly that host.
 pub(crate) fn host_matches(pattern: &str, host: &str) -> bool {
@@ -65,69 +79,129 @@ fn judge_capabilities(
     facts: &Facts,
     gathered: &mut Gathered<'_>,
 ) {
-    let names = capability_names(facts);
-    let Some(capability) = names.first() else { return };
-    let named =
-        |list: &[String]| list.iter().any(|entry| names.iter().any(|name| entry.eq_ignore_ascii_case(name)));
-    // Who may not write may not delete either.
-    let denied = named(&section.deny)
-        || (capability == "file_delete"
-            && section.deny.iter().any(|entry| entry.eq_ignore_ascii_case("file_write")));
-    if denied {
+    let needed = needed_capabilities(facts);
+    let named = |list: &[String], names: &[String]| {
+        list.iter().any(|entry| names.iter().any(|name| same_capability(entry, name)))
+    };
+    let touched = touched_capabilities(facts);
+    let denied = needed.iter().chain(&touched).find(|names| {
+        // Who may not write may not delete either.
+        let deletes = names.first().is_some_and(|name| name == "file_delete");
+        named(&section.deny, names) || (deletes && named(&section.deny, &["file_write".to_owned()]))
+    });
+    if let Some(capability) = denied.and_then(|names| names.first()) {
         let reason = format!("capability denied by policy: `{capability}`");
         gathered.say(Effect::Deny, "capabilities.deny", reason, document, Position::default());
     }
-    match &section.allow {
-        Some(allow) if named(allow) => {
-            let reason = format!("capability `{capability}` is allowed");
-            gathered.say(Effect::Allow, "capabilities.allow", reason, document, Position::default());
-        }
-        Some(_) => {
-            let reason = format!("capability not in allow list: `{capability}`");
-            gathered.say(Effect::Deny, "capabilities.allow", reason, document, Position::default());
-        }
-        None => {}
+    let Some(allow) = &section.allow else { return };
+    let missing = needed.iter().find(|names| !named(allow, names)).and_then(|names| names.first());
+    if let Some(capability) = missing {
+        let reason = format!("capability not in allow list: `{capability}`");
+        gathered.say(Effect::Deny, "capabilities.allow", reason, document, Position::default());
+    } else if let Some(capability) = needed.first().and_then(|names| names.first()) {
+        let reason = format!("capability `{capability}` is allowed");
+        gathered.say(Effect::Allow, "capabilities.allow", reason, document, Position::default());
     }
 }
 
-/// The names under which a document may speak about the capability that an action needs; the first is the proper one.
-fn capability_names(facts: &Facts) -> Vec<String> {
+/// Names are compared without case; a tool is the same under all its names.
+fn same_capability(entry: &str, name: &str) -> bool {
+    if entry.eq_ignore_ascii_case(name) {
+        return true;
+    }
+    match (entry.strip_prefix("mcp_tool:"), name.strip_prefix("mcp_tool:")) {
+        (Some(entry), Some(name)) => canonical_name(entry) == canonical_name(name),
+        _ => false,
+    }
+}
+
+/// The capabilities that an action needs, all of them, whatever kind it claims. Each is a list of the names under which a document
+/// may speak about it; the first is the proper one.
+fn needed_capabilities(facts: &Facts) -> Vec<Vec<String>> {
     let tool = || format!("mcp_tool:{}", facts.name);
-    match facts.kind {
-        ActionKind::FileOperation => vec![match facts.operation.as_str() {
-            "read" => "file_read".to_owned(),
-            "delete" => "file_delete".to_owned(),
-            _ => "file_write".to_owned(),
-        }],
-        ActionKind::NetworkCall => vec!["network_outbound".to_owned()],
-        ActionKind::ProcessExec => vec!["terminal_exec".to_owned()],
-        ActionKind::AgentSpawn => vec!["agent_spawn".to_owned()],
-        ActionKind::LlmCall => vec![format!("model:{}", facts.model), "mcp_tool:llm_call".to_owned()],
-        ActionKind::ToolCall | ActionKind::ToolResult => match facts.tool.as_str() {
-            // A tool that is one of these under another name needs the same capability, whatever kind it claims.
-            "shell" => vec!["terminal_exec".to_owned(), tool()],
-            "file_read" | "file_write" | "file_delete" => vec![facts.tool.clone(), tool()],
-            "network" => vec!["network_outbound".to_owned(), tool()],
-            "agent_spawn" => vec!["agent_spawn".to_owned(), tool()],
-            _ => vec![tool()],
-        },
-        ActionKind::Prompt | ActionKind::Custom => Vec::new(),
+    let one = |name: &str| vec![name.to_owned()];
+    let mut needed = match facts.kind {
+        ActionKind::FileOperation => vec![one(match facts.operation.as_str() {
+            "read" => "file_read",
+            "delete" => "file_delete",
+            _ => "file_write",
+        })],
+        ActionKind::NetworkCall => vec![one("network_outbound")],
+        ActionKind::ProcessExec => vec![one("terminal_exec")],
+        ActionKind::AgentSpawn => vec![one("agent_spawn")],
+        ActionKind::LlmCall => vec![vec![format!("model:{}", facts.model), "mcp_tool:llm_call".to_owned()]],
+        ActionKind::ToolCall | ActionKind::ToolResult | ActionKind::Prompt | ActionKind::Custom => Vec::new(),
+    };
+    let by_tool = match facts.tool.as_str() {
+        "shell" => Some(vec!["terminal_exec".to_owned(), tool()]),
+        "file_read" | "file_write" | "file_delete" => Some(vec![facts.tool.clone(), tool()]),
+        "network" => Some(vec!["network_outbound".to_owned(), tool()]),
+        "agent_spawn" => Some(vec!["agent_spawn".to_owned(), tool()]),
+        "llm_call" | "prompt" | "" => None,
+        _ => Some(vec![tool()]),
+    };
+    needed.extend(by_tool.filter(|names| !needed.iter().any(|known| known.first() == names.first())));
+    let runs = !facts.commands.is_empty() || !facts.command.is_empty();
+    if runs && !needed.iter().any(|names| names.first().is_some_and(|name| name == "terminal_exec")) {
+        needed.push(vec!["terminal_exec".to_owned(), tool()]);
     }
+    needed
 }
 
-/// The entry for a tool: the one of its name (either one), else `*`.
+/// What an action touches beyond that: being denied these denies it, but it need not be allowed them.
+fn touched_capabilities(facts: &Facts) -> Vec<Vec<String>> {
+    let mut touched = Vec::new();
+    if !facts.writes.is_empty() {
+        touched.push(vec!["file_write".to_owned()]);
+    }
+    if !facts.hosts.is_empty() {
+        touched.push(vec!["network_outbound".to_owned()]);
+    }
+    touched
+}
+
+/// The entry for a tool: the one of its name (either one), else `*`. A prompt is no tool, unless it claims to be one.
 pub(super) fn tool_section<'a>(document: &'a Document, facts: &Facts) -> Option<&'a ToolSection> {
-    if facts.kind == ActionKind::Prompt {
+    if facts.kind == ActionKind::Prompt && facts.tool == "prompt" {
         return None;
     }
-    let named = |name: &str| document.tools.iter().find(|tool| tool.name.eq_ignore_ascii_case(name));
-    let by_either = |section: &&ToolSection| {
-        proctor_core::normalise::tool::canonical_name(&section.name) == facts.tool && section.name != "*"
-    };
-    named(&facts.name)
-        .or_else(|| named(&facts.tool))
-        .or_else(|| document.tools.iter().find(by_either))
-        .or_else(|| named("*"))
+    own_section(document, &facts.name, &facts.tool)
+        .or_else(|| document.tools.iter().find(|section| section.name == "*"))
+}
+
+/// The entry that names a tool, under any of its names.
+fn own_section<'a>(document: &'a Document, name: &str, tool: &str) -> Option<&'a ToolSection> {
+    let named = |name: &str| document.tools.iter().find(|section| section.name.eq_ignore_ascii_case(name));
+    named(name).or_else(|| named(tool)).or_else(|| {
+        document.tools.iter().find(|section| section.name != "*" && canonical_name(&section.name) == tool)
+    })
+}
+
+/// What an action does besides being the tool that it says: its commands are judged by the entry for the shell, its writes by that
+/// for writing files. They can forbid and ask; they do not allow.
+fn judge_deeds(document: &Document, input: &Input, gathered: &mut Gathered<'_>) {
+    let facts = &input.facts;
+    let runs = facts.kind == ActionKind::ProcessExec || !facts.commands.is_empty();
+    for (does, tool) in [(runs, "shell"), (!facts.writes.is_empty(), "file_write")] {
+        if !does || facts.tool == tool {
+            continue;
+        }
+        let Some(section) = own_section(document, tool, tool) else { continue };
+        if !section.allow {
+            let rule = format!("tool:{}", section.name);
+            gathered.say(Effect::Deny, rule, "tool denied by policy", document, section.at);
+        } else if asks(section, input) {
+            let reason = format!("tool `{}` requires approval here", section.name);
+            gathered.say(Effect::Ask, "requires_approval", reason, document, section.at);
+        }
+    }
+}
+
+fn asks(section: &ToolSection, input: &Input) -> bool {
+    let expression = section.requires_approval_if.as_ref();
+    expression.is_some_and(|expression| {
+        expression.requires_approval(&input.facts, &|field| context_field(field, input))
+    })
 }
 
 fn judge_tool(tool: &ToolSection, document: &Document, input: &Input, gathered: &mut Gathered<'_>) {
@@ -136,9 +210,7 @@ fn judge_tool(tool: &ToolSection, document: &Document, input: &Input, gathered: 
         gathered.say(Effect::Deny, rule, "tool denied by policy", document, tool.at);
         return;
     }
-    if let Some(expression) = &tool.requires_approval_if
-        && expression.requires_approval(&input.facts, &|field| context_field(field, input))
-    {
+    if asks(tool, input) {
         let reason = format!("tool `{}` requires approval here", tool.name);
         gathered.say(Effect::Ask, "requires_approval", reason, document, tool.at);
         return;

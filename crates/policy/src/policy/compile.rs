@@ -51,7 +51,7 @@ pub(super) fn compile(mut sources: Vec<Source>) -> Result<Policy, Vec<Problem>> 
     Ok(Policy {
         digest: source::digest(&sources),
         index: RuleIndex::new(rules.iter().map(|rule| rule.condition.as_ref())),
-        credential_action: strictest_credential_action(&documents),
+        credential_action: strictest_credential_action(documents.iter()),
         sources,
         documents,
         rules,
@@ -183,7 +183,9 @@ fn compile_scanner(documents: &[Document], problems: &mut Vec<Problem>) -> Scann
 }
 
 /// The most protective of the actions that are written; `None` if none is.
-fn strictest_credential_action(documents: &[Document]) -> Option<CredentialAction> {
+pub(crate) fn strictest_credential_action<'a>(
+    documents: impl Iterator<Item = &'a Document>,
+) -> Option<CredentialAction> {
     let order = [
         CredentialAction::Block,
         CredentialAction::RedactOnly,
@@ -191,6 +193,6 @@ fn strictest_credential_action(documents: &[Document]) -> Option<CredentialActio
         CredentialAction::AlertOnly,
     ];
     let written: Vec<CredentialAction> =
-        documents.iter().filter_map(|document| document.data.as_ref()?.credential_action).collect();
+        documents.filter_map(|document| document.data.as_ref()?.credential_action).collect();
     order.into_iter().find(|action| written.contains(action))
 }

@@ -182,7 +182,7 @@ proptest! {
 fn empty_members_are_left_out() {
     let names: Vec<String> =
         empty().to_json().as_object().unwrap().iter().map(|(name, _)| name.clone()).collect();
-    assert_eq!(names, ["kind", "session", "digest", "now", "fresh_approval"]);
+    assert_eq!(names, ["action", "session", "digest", "now", "fresh_approval"]);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn mistakes_are_named() {
         |text: &str| ReadSet::from_json(&Json::parse(text.as_bytes()).unwrap()).unwrap_err().to_string();
     assert_eq!(error("3"), "not a read-set: `$` is not an object");
     assert_eq!(error("{}"), "not a read-set: `session` is missing");
-    assert_eq!(error(r#"{"port":70000}"#), "not a read-set: `port` is not an integer in range");
+    assert_eq!(error(r#"{"action":{"port":70000}}"#), "not a read-set: `port` is not an integer in range");
     assert_eq!(error(r#"{"extra":1}"#), "not a read-set: `extra` is not a member of read-sets");
     assert_eq!(error(r#"{"asked":[["called","session","x",1,2]]}"#), "not a read-set: `asked` is malformed");
 }

@@ -18,7 +18,7 @@ pub fn fuzz_scan(data: &[u8]) -> Result<(), String> {
         return Err("a finding of the scanner did not fit its own text".to_owned());
     }
     let (cut, reported) = scanner.cut_text(&text, "$", &|_| false);
-    if cut != redacted || reported.len() > findings.len() {
+    if cut != redact(&text, &scanner.scan_claimed(&text)) || reported.len() > findings.len() {
         return Err("cutting and redacting gave different texts".to_owned());
     }
     let labels = label_spans(&redacted);

@@ -60,7 +60,7 @@ impl Scanner {
         keep: &dyn Fn(FindingKind) -> bool,
     ) -> (String, Vec<JsonFinding>) {
         let mut cutter = Cutter::new(self, keep);
-        let findings = self.scan(text);
+        let findings = self.scan_claimed(text);
         let cut = cutter.cut_string(text, &findings, &Path::root(path), false);
         (cut.unwrap_or_else(|| text.to_owned()), cutter.reported)
     }
@@ -86,7 +86,7 @@ impl<'s> Cutter<'s> {
             Json::Null | Json::Bool(_) => None,
             Json::Number(literal) => self.cut_number(literal, path),
             Json::String(text) => {
-                let findings = self.scanner.scan(text);
+                let findings = self.scanner.scan_claimed(text);
                 self.cut_string(text, &findings, path, false).map(Json::String)
             }
             Json::Array(_) | Json::Object(_) if depth > MAX_JSON_DEPTH => {
@@ -140,7 +140,7 @@ impl<'s> Cutter<'s> {
 
     /// A string of a service account: found as a whole, whatever else is found in it.
     fn cut_whole(&mut self, text: &str, path: &Path<'_>) -> Option<Json> {
-        let mut findings = self.scanner.scan(text);
+        let mut findings = self.scanner.scan_claimed(text);
         let is_private_key = findings.iter().any(|finding| finding.kind == FindingKind::PrivateKey);
         findings.retain(|finding| finding.kind != FindingKind::PrivateKey);
         let kind = if is_private_key { FindingKind::PrivateKey } else { FindingKind::GcpServiceAccount };

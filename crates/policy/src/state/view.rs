@@ -33,9 +33,9 @@ impl<'a> View<'a> {
     ) -> View<'a> {
         View {
             state,
-            principal: as_recorded(&caller.principal),
-            team: as_recorded(&caller.team),
-            org: as_recorded(&caller.org),
+            principal: recorded(&caller.principal),
+            team: recorded(&caller.team),
+            org: recorded(&caller.org),
             session,
             digest,
             now,
@@ -70,8 +70,8 @@ impl Memory for View<'_> {
                 Answer::Micros(self.last(*scope, glob).map(|last| now.micros_since(last)))
             }
             Question::Tainted(scope, name) => Answer::Truth(match scope {
-                Scope::Session => state.sessions.is_marked(self.session, &as_recorded(name)),
-                Scope::Agent => state.agents.is_marked(&self.principal, &as_recorded(name), now),
+                Scope::Session => state.sessions.is_marked(self.session, &recorded(name)),
+                Scope::Agent => state.agents.is_marked(&self.principal, &recorded(name), now),
             }),
             Question::Overflowed(scope) => Answer::Truth(match scope {
                 Scope::Session => state.sessions.overflowed(self.session),
@@ -86,14 +86,19 @@ impl Memory for View<'_> {
                 Answer::Amount(state.meters.spent(*account, owner, *unit, *from, now)?)
             }
             Question::Rate(tool, limit) => {
-                Answer::Level(state.rates.level(&self.principal, &as_recorded(tool), *limit, now))
+                Answer::Level(state.rates.level(&self.principal, &recorded(tool), *limit, now))
             }
             Question::Approval => Answer::Approval(state.approvals.view(&self.principal, self.digest)),
         })
     }
 }
 
-/// A text as envelopes hold it: long ones are cut. A long glob with a star in its tail cannot be cut and still match, and
+/// A text as envelopes hold it: long ones are cut.
+fn recorded(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_CLAIMED { Cow::Borrowed(text) } else { Cow::Owned(claimed(text)) }
+}
+
+/// A glob as it is compared with texts that envelopes hold. A long glob with a star in its tail cannot be cut and still match, and
 /// the names it is meant for are cut too, so cutting is left to literal ones.
 fn as_recorded(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_CLAIMED || !crate::glob::is_literal(text) {

@@ -10,6 +10,7 @@ use proctor_core::time::{Clock, Timestamp};
 use proctor_ledger::Reader;
 use proctor_ledger::store::Filter;
 use proctor_policy::question::ApprovalState;
+use proctor_policy::scan::Scanner;
 use proctor_policy::state::{ApprovalInfo, Closing};
 
 use super::{Context, init, records};
@@ -164,6 +165,9 @@ fn decide(context: &Context, arguments: &VerdictArgs, verdict: Verdict) -> Outco
     drop(reader);
     if arguments.reason.len() > MAX_REASON {
         return Err(Failure::from(format!("a reason has at most {MAX_REASON} bytes")));
+    }
+    if !Scanner::standard().scan_claimed(&arguments.reason).is_empty() {
+        return Err(Failure::from("the reason holds a secret or an address: write it without"));
     }
     let file: PathBuf = match &arguments.credential {
         Some(file) => file.clone(),

@@ -49,6 +49,12 @@ impl Engine {
     ) -> Result<(ApprovalOrder, u64), ApprovalRefusal> {
         let order = keys.check(signed).map_err(ApprovalRefusal::Credential)?;
         let id = order.statement.approval;
+        // The signed statement is stored as it is.
+        if self.without_secrets(&order.statement.reason) != order.statement.reason {
+            return Err(ApprovalRefusal::Credential(
+                "the reason holds a secret: write it without".to_owned(),
+            ));
+        }
         let approver = format!("approver:{}", order.approver);
         let ask =
             self.find_ask(id).map_err(ApprovalRefusal::NotRecorded)?.ok_or(ApprovalRefusal::Unknown(id))?;
@@ -116,8 +122,9 @@ pub fn find_ask(reader: &Reader, id: ApprovalId) -> Result<Option<Ask>, String> 
     let Some(record) = reader.records(filter, Order::Ascending).next() else { return Ok(None) };
     let record = record.map_err(|error| error.to_string())?;
     let body = match reader.body(record.seq).map_err(|error| error.to_string())? {
-        BodyState::Present { bytes, .. } => Json::parse(&bytes).unwrap_or_default(),
-        _ => Json::Null,
+        BodyState::Present { bytes, .. } => Json::parse(&bytes).map_err(|error| error.to_string())?,
+        // Who may decide stands in the body; without it nobody may.
+        _ => return Err(format!("the record of approval {id} was erased: it cannot be decided any more")),
     };
     let named = body.get("decision").and_then(|decision| decision.get("approvers")).and_then(Json::as_array);
     let approvers = named.unwrap_or_default().iter().filter_map(Json::as_str).map(str::to_owned).collect();

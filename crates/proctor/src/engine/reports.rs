@@ -75,7 +75,7 @@ impl Engine {
         envelope.principal = claimed(&caller.principal);
         envelope.team = claimed(&caller.team);
         envelope.org = claimed(&caller.org);
-        envelope.agent = claimed(&key.agent);
+        envelope.agent = claimed(&self.without_secrets(&key.agent));
         envelope.door = claimed(door);
         envelope.code = claimed(&self.without_secrets(code));
         let data = proctor_policy::prepare::cut_json(&self.policy(), data);

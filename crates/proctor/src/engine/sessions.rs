@@ -39,7 +39,7 @@ impl Engine {
                 envelope.principal = claimed(&key.principal);
                 envelope.team = claimed(&caller.team);
                 envelope.org = claimed(&caller.org);
-                envelope.agent = claimed(&key.agent);
+                envelope.agent = claimed(&self.without_secrets(&key.agent));
                 envelope.door = claimed(door);
                 envelope.code = claimed(&self.without_secrets(&key.session));
                 envelope.once = Some(once);

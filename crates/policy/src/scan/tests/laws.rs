@@ -121,6 +121,20 @@ proptest! {
         let scanner = Scanner::standard();
         let value = proctor_core::json::Json::String(text.clone());
         let (cut, _) = scanner.cut_json(&value, "$", &|_| false);
-        prop_assert_eq!(cut, proctor_core::json::Json::String(redacted(&text)));
+        let expected = redact(&text, &scanner.scan_claimed(&text));
+        prop_assert_eq!(cut, proctor_core::json::Json::String(expected));
+    }
+
+    #[test]
+    fn only_a_key_inside_a_word_is_no_key(text in eventful_text()) {
+        let scanner = Scanner::standard();
+        let claimed = scanner.scan_claimed(&text);
+        for finding in scanner.scan(&text) {
+            let inside = finding.offset > 0 && text.as_bytes()[finding.offset - 1].is_ascii_alphanumeric();
+            let is_key = matches!(finding.kind, FindingKind::OpenAiKey | FindingKind::AnthropicKey);
+            if !(inside && is_key) {
+                prop_assert!(claimed.contains(&finding), "{:?}", finding);
+            }
+        }
     }
 }
