@@ -33,6 +33,8 @@ impl OwnerLock {
             .create(true)
             .truncate(false)
             .mode(0o600)
+            // A link could make us write into somebody else's file.
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
             .open(&path)
             .map_err(failed)?;
         // Somebody who only asks for the owner holds the lock for a moment: that is worth a second try.

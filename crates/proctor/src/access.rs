@@ -127,7 +127,7 @@ enum Refusal {
 
 fn connect(config: &Config, state: &StateDir, mode: Mode) -> Result<Relay, Refusal> {
     let not_there = |error: std::io::Error| Refusal::NotThere(error.to_string());
-    let mut stream = UnixStream::connect(owner::socket_path(&state.socket())).map_err(not_there)?;
+    let mut stream = owner::connect(&state.socket()).map_err(not_there)?;
     stream.set_read_timeout(Some(HELLO)).map_err(not_there)?;
     let mut hello = Json::object()
         .with("hello", 1u8)

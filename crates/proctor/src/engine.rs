@@ -19,7 +19,7 @@ use proctor_core::record::{Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 use proctor_core::time::Clock;
 use proctor_ledger::store::{Filter, Order};
-use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, StateRow};
+use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, Receipt, StateRow};
 use proctor_policy::body::policy_body;
 use proctor_policy::judge::{Request, changed_args, judge};
 use proctor_policy::policy::Policy;
@@ -118,14 +118,22 @@ const RETRACTIONS: &str = "retraction";
 impl Inner {
     /// The state as the ledger's rows have it, with the retractions that came after them.
     fn restore(ledger: &Ledger) -> Result<Inner, String> {
-        let generation = ledger.generation();
         let reader = ledger.reader();
         let fail = |error: proctor_ledger::ReadError| error.to_string();
+        // Rows are read in several steps, and the writer may commit between them what was queued before a failure. Rows and records are
+        // committed together, so rows that were read while the size stayed the same belong to that size.
+        let mut generation = ledger.generation();
+        let mut next = reader.size().map_err(fail)?;
         let mut state = read_state(&reader)?;
-        let next = reader.size().map_err(fail)?;
-        let applied = reader.state(RETRACTIONS, "applied").map_err(fail)?;
-        let from =
-            applied.and_then(|(value, _)| String::from_utf8(value).ok()?.parse::<u64>().ok()).unwrap_or(0);
+        loop {
+            let (now_generation, now_size) = (ledger.generation(), reader.size().map_err(fail)?);
+            if (now_generation, now_size) == (generation, next) {
+                break;
+            }
+            (generation, next) = (now_generation, now_size);
+            state = read_state(&reader)?;
+        }
+        let from = retractions_applied(&reader);
         let mut owed = Vec::new();
         let filter =
             Filter { kinds: vec![RecordKind::Retracted], seqs: Some(from..next), ..Filter::default() };
@@ -183,7 +191,7 @@ impl Engine {
     /// Waits until the decision is on record, and gives the answer.
     pub fn deliver(&self, undelivered: Undelivered) -> Answer {
         let Undelivered { proposal, deadline, mut taken } = undelivered;
-        for _ in 0..TRIES {
+        for tries_left in (0..TRIES).rev() {
             let Queued { pending, decision, session, envelope, alarms } = match taken {
                 Taken::Answered(answer) => return *answer,
                 Taken::Queued(queued) => *queued,
@@ -195,11 +203,47 @@ impl Engine {
                     return Answer::recorded(decision, session, args, &receipt);
                 }
                 // The state that it was taken on did not hold: take it again on the state that does.
-                Err(NotRecorded::Stale | NotRecorded::Once { .. }) => taken = self.take(&proposal, deadline),
+                Err(NotRecorded::Stale | NotRecorded::Once { .. }) if tries_left > 0 => {
+                    taken = self.take(&proposal, deadline);
+                }
                 Err(problem) => return self.not_recorded(&problem.to_string()),
             }
         }
         self.not_recorded("the ledger's state did not settle")
+    }
+
+    /// Puts records into the ledger one after the other, and waits for them. Those that were refused because the state did not hold
+    /// are tried again.
+    fn record_all(&self, records: &[(Envelope, Option<Vec<u8>>)]) -> Result<Vec<Receipt>, NotRecorded> {
+        let deadline = Instant::now() + self.answer;
+        let mut receipts: Vec<Receipt> = Vec::with_capacity(records.len());
+        let mut problem = NotRecorded::Stale;
+        for _ in 0..TRIES * 3 {
+            let mut waiting = Vec::new();
+            {
+                let mut inner = self.lock().map_err(NotRecorded::Failed)?;
+                for (envelope, body) in records.iter().skip(receipts.len()) {
+                    waiting.push(self.append(&mut inner, envelope.clone(), body.clone(), Some(deadline)));
+                }
+            }
+            for pending in waiting {
+                match pending.wait_until(deadline) {
+                    // After a failure nothing behind it counts: it is refused as stale, and tried again with it.
+                    Ok(receipt) => receipts.push(receipt),
+                    Err(refused) => {
+                        problem = refused;
+                        break;
+                    }
+                }
+            }
+            if receipts.len() == records.len() {
+                return Ok(receipts);
+            }
+            if problem != NotRecorded::Stale {
+                break;
+            }
+        }
+        Err(problem)
     }
 
     fn take(&self, proposal: &Proposal, deadline: Instant) -> Taken {
@@ -309,9 +353,8 @@ impl Engine {
             envelope.tool.clone_from(&decided.tool);
             envelope.code = (*code).to_owned();
             envelope.links = vec![sequence];
-            if let Ok(mut inner) = self.lock() {
-                // The decision is answered whether or not its alarm is on record yet; the queue is drained at the end.
-                drop(self.append(&mut inner, envelope, None, None));
+            if let Err(problem) = self.record_all(&[(envelope, None)]) {
+                crate::log::say(&format!("alarm `{code}` about record {sequence} is lost: {problem}"));
             }
         }
     }
@@ -345,10 +388,8 @@ impl Engine {
         let mut envelope = self.envelope(RecordKind::Policy);
         envelope.policy = Some(policy.digest());
         envelope.code = if policy.weakenings().is_empty() { "loaded" } else { "loaded_weaker" }.to_owned();
-        let mut inner = self.lock()?;
-        let pending = self.append(&mut inner, envelope, Some(policy_body(policy)), None);
-        drop(inner);
-        pending.wait().map(|_| ()).map_err(|problem| format!("the policy could not be recorded: {problem}"))
+        let recorded = self.record_all(&[(envelope, Some(policy_body(policy)))]);
+        recorded.map(|_| ()).map_err(|problem| format!("the policy could not be recorded: {problem}"))
     }
 
     /// The digest of the last policy on record.
@@ -367,6 +408,12 @@ impl Engine {
     pub fn finish(&self) {
         self.ledger.finish();
     }
+}
+
+/// The sequence from which on retractions have not been applied to the rows.
+pub fn retractions_applied(reader: &proctor_ledger::Reader) -> u64 {
+    let row = reader.state(RETRACTIONS, "applied").ok().flatten();
+    row.and_then(|(value, _)| String::from_utf8(value).ok()?.parse().ok()).unwrap_or(0)
 }
 
 /// The row that says that the state includes the retraction at this sequence.

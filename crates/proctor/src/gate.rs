@@ -11,6 +11,7 @@ use rust_decimal::Decimal;
 
 use crate::engine::{Engine, Proposal, Report, Undelivered};
 use crate::lines::{self, Line, MAX_LINE};
+use crate::room::Room;
 
 /// Answers that may wait to be written; when they do not get away, reading stops.
 const WAITING_ANSWERS: usize = 1024;
@@ -31,10 +32,18 @@ pub fn serve(
     input: impl BufRead,
     output: impl Write + Send,
 ) -> u64 {
-    let (sender, receiver) = sync_channel::<Due>(WAITING_ANSWERS);
+    let (sender, receiver) = sync_channel::<(Due, usize)>(WAITING_ANSWERS);
+    let room = Room::default();
     std::thread::scope(|scope| {
-        let writer = scope.spawn(move || write_answers(engine, &receiver, output));
-        read_lines(engine, caller, door, input, &sender);
+        let room = &room;
+        let writer = scope.spawn(move || {
+            let written = write_answers(engine, &receiver, output, room);
+            // Both tell the reader that nobody answers any more.
+            drop(receiver);
+            room.open_wide();
+            written
+        });
+        read_lines(engine, caller, door, input, &sender, room);
         drop(sender);
         writer.join().unwrap_or(0)
     })
@@ -45,12 +54,18 @@ fn read_lines(
     caller: &Caller,
     door: &str,
     mut input: impl BufRead,
-    sender: &SyncSender<Due>,
+    sender: &SyncSender<(Due, usize)>,
+    room: &Room,
 ) {
     loop {
+        let mut bytes = 0;
         let due = match lines::next(&mut input) {
             Ok(Some(Line::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Ok(Some(Line::Whole(line))) => take(engine, caller, door, &line),
+            Ok(Some(Line::Whole(line))) => {
+                bytes = line.len();
+                room.take(bytes);
+                take(engine, caller, door, &line)
+            }
             Ok(Some(Line::TooLong(length))) => {
                 let reason = format!("a line of {length} bytes is over the limit of {MAX_LINE}");
                 Due::Ready(engine.refuse_malformed(caller, door, &reason).to_json())
@@ -62,21 +77,22 @@ fn read_lines(
             }
         };
         // The writer is gone when nobody reads the answers any more: then nothing more is decided.
-        if sender.send(due).is_err() {
+        if sender.send((due, bytes)).is_err() {
             return;
         }
     }
 }
 
-fn write_answers(engine: &Engine, receiver: &Receiver<Due>, output: impl Write) -> u64 {
+fn write_answers(engine: &Engine, receiver: &Receiver<(Due, usize)>, output: impl Write, room: &Room) -> u64 {
     let mut output = std::io::BufWriter::new(output);
     let mut written = 0;
     let mut next = receiver.recv().ok();
-    while let Some(due) = next {
+    while let Some((due, bytes)) = next {
         let line = finish(engine, due);
         if writeln!(output, "{line}").is_err() {
             return written;
         }
+        room.give_back(bytes);
         written += 1;
         next = match receiver.try_recv() {
             Ok(due) => Some(due),
@@ -129,7 +145,8 @@ pub fn take(engine: &Engine, caller: &Caller, door: &str, line: &[u8]) -> Due {
     }
 }
 
-fn with_reference(answer: Json, reference: Option<Json>) -> Json {
+/// The answer with the caller's own reference in front.
+pub fn with_reference(answer: Json, reference: Option<Json>) -> Json {
     match (answer, reference) {
         (Json::Object(mut members), Some(reference)) => {
             members.insert(0, ("ref".to_owned(), reference));

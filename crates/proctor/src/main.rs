@@ -19,6 +19,7 @@ mod log;
 mod output;
 mod owner;
 mod policy_files;
+mod room;
 mod state_dir;
 mod system;
 mod watch;

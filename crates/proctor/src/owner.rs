@@ -1,7 +1,7 @@
 //! The owner's socket: other `proctor` processes on the same state directory talk to the owner here.
 
 use std::io::{BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub fn listen(state: &StateDir, engine: Arc<Engine>) -> Result<(), String> {
     if path != link {
         let _ = std::fs::remove_file(&link);
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(describe)?;
+            private_folder(folder)?;
         }
         std::os::unix::fs::symlink(&path, &link).map_err(describe)?;
     }
@@ -48,16 +48,44 @@ pub fn listen(state: &StateDir, engine: Arc<Engine>) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the socket really lies: a path that is too long goes to the runtime directory, under a digest.
-pub fn socket_path(link: &Path) -> PathBuf {
+/// Where the owner's socket lies: a path that is too long goes to a folder of this user's, under a digest.
+fn socket_path(link: &Path) -> PathBuf {
     let absolute = std::path::absolute(link).unwrap_or_else(|_| link.to_owned());
     if absolute.as_os_str().len() <= MAX_SOCKET_PATH {
         return absolute;
     }
-    let folder = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = match std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None => std::env::temp_dir().join(format!("proctor-{}", rustix::process::getuid().as_raw())),
+    };
     let digest = Digest::of(absolute.as_os_str().as_encoded_bytes()).to_string();
     let short: String = digest.chars().take(32).collect();
     folder.join(format!("proctor-{short}.sock"))
+}
+
+/// Connects to the owner. The link in the state directory says where it listens, and whoever answers must be this user or root.
+pub fn connect(link: &Path) -> std::io::Result<UnixStream> {
+    let path = std::fs::read_link(link).unwrap_or_else(|_| socket_path(link));
+    let stream = UnixStream::connect(path)?;
+    let peer = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+    if peer != rustix::process::getuid() && !peer.is_root() {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::PermissionDenied,
+            "the socket belongs to another user",
+        ));
+    }
+    Ok(stream)
+}
+
+/// Makes a folder that only this user can use; one that others can is refused.
+fn private_folder(folder: &Path) -> Result<(), String> {
+    let describe = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(describe)?;
+    let found = std::fs::symlink_metadata(folder).map_err(describe)?;
+    if !found.is_dir() || found.uid() != rustix::process::getuid().as_raw() || found.mode() & 0o022 != 0 {
+        return Err(format!("{}: others can write there, so no socket is put into it", folder.display()));
+    }
+    Ok(())
 }
 
 fn accept(listener: &UnixListener, state: &StateDir, engine: &Arc<Engine>) {

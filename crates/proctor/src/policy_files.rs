@@ -63,13 +63,16 @@ fn document_files(path: &Path) -> Result<Vec<PathBuf>, Vec<Problem>> {
         return Ok(vec![path.to_owned()]);
     }
     let entries = fs::read_dir(path).map_err(|error| vec![problem_in(&name, describe(&error))])?;
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|file| {
-            let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-            matches!(extension, "yaml" | "yml" | "json") && file.is_file()
-        })
-        .collect();
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry.map_err(|error| vec![problem_in(&name, describe(&error))])?.path();
+        let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        // Only folders are left out. A document that cannot be read, such as a link to nothing, is a mistake: leaving it out could
+        // take away what forbids.
+        if matches!(extension, "yaml" | "yml" | "json") && !file.is_dir() {
+            files.push(file);
+        }
+    }
     files.sort();
     if files.is_empty() {
         return Err(vec![problem_in(

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use proctor_core::random::Randomness;
@@ -57,6 +57,13 @@ impl StateDir {
                 .create(&folder)
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
         }
+        let found = fs::metadata(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
+        if found.mode() & 0o022 != 0 {
+            let path = self.0.display();
+            return Err(format!(
+                "{path}: others can write there, and could change what guards: run `chmod 700 {path}`"
+            ));
+        }
         if self.exists() {
             return Ok(false);
         }
@@ -81,6 +88,7 @@ impl StateDir {
     /// The secret that keys action digests.
     pub fn secret(&self) -> Result<[u8; 32], String> {
         let file = self.secret_file();
+        check_private(&file)?;
         let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         unhex(text.trim()).ok_or_else(|| format!("{}: expected 64 hexadecimal digits", file.display()))
     }
@@ -88,17 +96,41 @@ impl StateDir {
 
 /// Reads a secret key file.
 pub fn read_key(file: &Path) -> Result<SecretKey, String> {
+    check_private(file)?;
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     SecretKey::decode(&text).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Writes a file that only its owner can read; an existing one is not touched.
+/// Writes a file that only its owner can read, whole or not at all; one that is there already is not touched.
 pub fn write_private(file: &Path, text: &str) -> Result<(), String> {
     let describe = |error: std::io::Error| format!("{}: {error}", file.display());
+    let mut draft = file.as_os_str().to_owned();
+    draft.push(format!(".{}", std::process::id()));
+    let draft = PathBuf::from(draft);
+    let _ = fs::remove_file(&draft);
     let mut open = fs::OpenOptions::new();
-    let mut handle = open.write(true).create_new(true).mode(0o600).open(file).map_err(describe)?;
-    handle.write_all(text.as_bytes()).map_err(describe)?;
-    handle.sync_all().map_err(describe)
+    let mut handle = open.write(true).create_new(true).mode(0o600).open(&draft).map_err(describe)?;
+    handle.write_all(text.as_bytes()).and_then(|()| handle.sync_all()).map_err(describe)?;
+    // A link fails if the name is taken: then somebody was faster, and theirs counts.
+    let linked = fs::hard_link(&draft, file);
+    let _ = fs::remove_file(&draft);
+    match linked {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(describe(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a secret that others can read.
+fn check_private(file: &Path) -> Result<(), String> {
+    let found = fs::metadata(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    if found.mode() & 0o077 != 0 {
+        return Err(format!(
+            "{}: others can read or write it: run `chmod 600 {}`",
+            file.display(),
+            file.display()
+        ));
+    }
+    Ok(())
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -29,8 +29,10 @@ fn watch(path: &Path, engine: &Weak<Engine>) {
         let now = Some(look(path, &engine));
         // The first look only remembers; the policy was read a moment ago, and reading it again settles what lay between.
         if last != now {
-            last = now;
-            report(&engine.reload(policy_files::load(path)), &engine);
+            let outcome = engine.reload(policy_files::load(path));
+            // What the ledger did not take is tried again: a stricter policy must not be forgotten.
+            last = if matches!(outcome, Reload::NotRecorded(_)) { None } else { now };
+            report(&outcome, &engine);
             crate::allocator::give_back();
         }
         drop(engine);

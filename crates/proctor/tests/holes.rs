@@ -271,3 +271,181 @@ fn the_door_is_not_a_claim() {
     let found = lines(&folder.run_with(&["gate"], "{\"tool\":\"x\",\"door\":\"ahp\"}\n{\"tool\":\"x\"}\n"));
     assert_eq!((text(&found[0], "rule"), text(&found[1], "rule")), ("malformed", "gate"));
 }
+
+#[test]
+fn a_repeated_outcome_does_not_make_a_session_forget() {
+    let policy = r#"
+version: "1"
+default: deny
+rules:
+  - { id: read, when: 'action.tool == "read_customer"', then: allow, taint: customer }
+  - { id: up, when: 'action.tool == "upload" && session.tainted("customer")', then: deny }
+  - { id: other, when: 'action.tool == "upload"', then: allow }
+"#;
+    let folder = Folder::with_policy(policy);
+    let first = lines(&folder.run_with(&["gate"], "{\"tool\":\"upload\",\"session\":\"first\"}\n"));
+    let id = text(&first[0], "decision_id").to_owned();
+    let mut input = format!("{{\"outcome\":{{\"decision_id\":\"{id}\"}}}}\n");
+    for index in 0..300 {
+        input.push_str(&format!("{{\"tool\":\"read_customer\",\"session\":\"s{index}\"}}\n"));
+        input.push_str(&format!("{{\"outcome\":{{\"decision_id\":\"{id}\"}}}}\n"));
+        input.push_str(&format!("{{\"tool\":\"upload\",\"session\":\"s{index}\"}}\n"));
+    }
+    let found = lines(&folder.run_with(&["gate"], &input));
+    let uploads =
+        found.iter().filter(|answer| matches!(text(answer, "rule"), "up" | "other")).collect::<Vec<_>>();
+    assert_eq!(uploads.len(), 300);
+    assert!(uploads.iter().all(|answer| text(answer, "decision") == "deny"));
+    let fsck = folder.run(&["audit", "fsck"]);
+    assert!(fsck.status.success(), "{}", String::from_utf8_lossy(&fsck.stdout));
+}
+
+#[test]
+fn what_was_spent_is_billed_with_the_outcome() {
+    let folder = Folder::with_policy("version: \"1\"\ndefault: allow\n");
+    let asks: String = (0..150).map(|_| "{\"tool\":\"x\"}\n").collect();
+    let answers = lines(&folder.run_with(&["gate"], &asks));
+    let reports: String = answers
+        .iter()
+        .flat_map(|answer| {
+            let id = text(answer, "decision_id");
+            // Each is told twice, at once.
+            [
+                format!("{{\"outcome\":{{\"decision_id\":\"{id}\",\"cost_usd\":\"5\"}}}}\n"),
+                format!("{{\"outcome\":{{\"decision_id\":\"{id}\"}}}}\n"),
+            ]
+        })
+        .collect();
+    folder.run_with(&["gate"], &reports);
+    let settled = folder.json(&["audit", "tail", "--json", "--kind", "settlement", "-n", "1000"]);
+    assert_eq!(settled.len(), 150);
+}
+
+#[test]
+fn a_document_that_cannot_be_read_is_not_left_out() {
+    let folder = Folder::with_policy("x");
+    folder.write("policies/a.yaml", ALLOW);
+    folder.write("elsewhere.yaml", "version: \"1\"\ndefault: deny\n");
+    std::os::unix::fs::symlink(folder.path("elsewhere.yaml"), folder.path("policies/b.yaml")).unwrap();
+    let check = || folder.run(&["policy", "check", "--policy", "policies", r#"{"tool":"x"}"#]);
+    assert_eq!(check().status.code(), Some(11));
+    std::fs::remove_file(folder.path("elsewhere.yaml")).unwrap();
+    assert_eq!(check().status.code(), Some(1), "{:?}", check());
+}
+
+#[test]
+fn a_grant_counts_only_from_those_who_may_give_it_now() {
+    let open = "version: \"1\"\ndefault: deny\nrules:\n  - { id: pay, when: 'action.tool == \"pay\"', then: ask, expires: 1h }\n";
+    let closed = open.replace("expires: 1h", "expires: 1h, approvers: [boss]");
+    let folder = Folder::with_approver(open);
+    let asked = lines(&folder.run_with(&["gate"], "{\"tool\":\"pay\"}\n"));
+    folder.write("policy.yaml", &closed);
+    assert!(folder.run(&["approve", "allow", text(&asked[0], "approval_id")]).status.success());
+    let found = lines(&folder.run_with(&["gate"], "{\"tool\":\"pay\"}\n"));
+    assert_eq!(text(&found[0], "decision"), "deny", "{}", found[0]);
+}
+
+#[test]
+fn keys_that_others_can_read_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::with_policy(ALLOW);
+    assert!(folder.run_with(&["gate"], "{\"tool\":\"x\"}\n").status.success());
+    let set = |path: std::path::PathBuf, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (path, bad, good) in [
+        (folder.state().join("ledger.key"), 0o644, 0o600),
+        (folder.state().join("digest.key"), 0o640, 0o600),
+        (folder.state(), 0o777, 0o700),
+    ] {
+        set(path.clone(), bad);
+        let refused = folder.run_with(&["gate"], "{\"tool\":\"x\"}\n");
+        assert_eq!(refused.status.code(), Some(1), "{}", path.display());
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("chmod"));
+        set(path, good);
+    }
+    assert!(folder.run_with(&["gate"], "{\"tool\":\"x\"}\n").status.success());
+}
+
+#[test]
+fn a_lock_that_is_a_link_writes_into_nobodys_file() {
+    let folder = Folder::with_policy(ALLOW);
+    std::fs::create_dir_all(folder.state()).unwrap();
+    folder.write("precious", "do not touch");
+    std::os::unix::fs::symlink(folder.path("precious"), folder.state().join("owner.lock")).unwrap();
+    assert_eq!(folder.run_with(&["gate"], "{\"tool\":\"x\"}\n").status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(folder.path("precious")).unwrap(), "do not touch");
+}
+
+#[test]
+fn a_half_made_state_directory_heals() {
+    let folder = Folder::with_policy(ALLOW);
+    assert!(folder.run_with(&["gate"], "{\"tool\":\"x\"}\n").status.success());
+    let half = Folder::with_policy(ALLOW);
+    std::fs::create_dir_all(half.state()).unwrap();
+    std::fs::copy(folder.state().join("digest.key"), half.state().join("digest.key")).unwrap();
+    assert!(half.run_with(&["gate"], "{\"tool\":\"x\"}\n").status.success());
+    let many = Folder::with_policy(ALLOW);
+    std::thread::scope(|scope| {
+        let runs: Vec<_> =
+            (0..6).map(|_| scope.spawn(|| many.run_with(&["gate"], "{\"tool\":\"x\"}\n"))).collect();
+        for run in runs {
+            let output = run.join().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    });
+}
+
+#[test]
+fn a_witness_without_memory_signs_nothing() {
+    let folder = Folder::with_policy(ALLOW);
+    assert!(folder.run_with(&["gate"], "{\"tool\":\"x\"}\n").status.success());
+    let witness = || folder.run(&["audit", "witness", "--witness", "../w"]);
+    assert!(witness().status.success());
+    let seen = folder.path("../w/seen");
+    let memory = std::fs::read(&seen).unwrap();
+    std::fs::write(&seen, [memory.as_slice(), b"\xff"].concat()).unwrap();
+    assert_ne!(witness().status.code(), Some(0));
+    std::fs::remove_file(&seen).unwrap();
+    assert_ne!(witness().status.code(), Some(0));
+    std::fs::write(&seen, memory).unwrap();
+    assert!(witness().status.success());
+}
+
+#[test]
+fn a_few_large_lines_do_not_fill_memory() {
+    use std::io::Write;
+    let folder = Folder::with_policy(ALLOW);
+    let mut gate = support::Gate::start(&folder, &[]);
+    let line = format!("{{\"tool\":\"x\",\"args\":{{\"t\":\"{}\"}}}}\n", "x ".repeat(1_500_000));
+    let mut stdin = gate.stdin;
+    let (sent, count) = std::sync::mpsc::sync_channel(100);
+    let writer = std::thread::spawn(move || {
+        for _ in 0..20 {
+            if stdin.write_all(line.as_bytes()).is_err() {
+                return;
+            }
+            let _ = sent.send(());
+        }
+    });
+    // Nobody reads the answers: a few lines are taken, and then no more.
+    let mut taken = 0;
+    while count.recv_timeout(std::time::Duration::from_secs(3)).is_ok() {
+        taken += 1;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", gate.child.id())).unwrap();
+    let memory: u64 = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    println!("{taken} lines of 3 MB taken with {} MiB", memory >> 10);
+    gate.child.kill().unwrap();
+    gate.child.wait().unwrap();
+    writer.join().unwrap();
+    assert!(memory < 700 << 10, "{memory} KiB");
+}

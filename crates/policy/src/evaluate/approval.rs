@@ -32,6 +32,11 @@ pub(super) fn settle(decision: &mut Decision, input: &Input, memory: &dyn Memory
         ApprovalState::Waiting if !expired => {
             decision.retry_after_ms = Some(RETRY_MS);
         }
+        ApprovalState::Granted { by } if !expired && !may_approve(&decision.approvers, &by) => {
+            decision.effect = Effect::Deny;
+            decision.reason = format!("approved by `{by}`, who may not approve this ({})", open.id);
+            decision.approvers.clear();
+        }
         ApprovalState::Granted { by } if !expired => {
             decision.effect = Effect::Allow;
             decision.approvers.clear();
@@ -49,4 +54,9 @@ pub(super) fn settle(decision: &mut Decision, input: &Input, memory: &dyn Memory
             decision.reason = format!("approval {} expired at {}", open.id, open.expires);
         }
     }
+}
+
+/// Whether somebody is among those who may approve; an empty list is everybody.
+fn may_approve(approvers: &[String], by: &str) -> bool {
+    approvers.is_empty() || approvers.iter().any(|name| by.strip_prefix("approver:") == Some(name.as_str()))
 }

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proctor_core::digest::Digest;
+use proctor_core::json::Json;
 use proctor_core::session::Caller;
 
 use super::Context;
@@ -15,6 +16,7 @@ use crate::engine::{Answer, Engine};
 use crate::failure::{OK, Outcome};
 use crate::gate::{self, Due};
 use crate::lines::{self, Line, MAX_LINE};
+use crate::room::Room;
 use crate::{log, watch};
 
 /// Answers that may wait to be written.
@@ -28,15 +30,30 @@ pub(super) fn run(context: &Context) -> Outcome {
     if let Backend::Own(own) = &access {
         remember(&engine, own);
     }
-    stop_on_signals(&engine)?;
+    let stream = Arc::new(Stream::default());
+    stop_on_signals(&engine, &stream, config.answer)?;
     let (sender, receiver) = sync_channel(WAITING_ANSWERS);
     std::thread::scope(|scope| {
-        scope.spawn(move || write_answers(&receiver));
-        read_lines(context, &caller, access, &engine, &sender);
+        let stream = &stream;
+        scope.spawn(move || {
+            write_answers(&receiver, stream);
+            // Both tell the reader that nobody answers any more.
+            drop(receiver);
+            stream.room.open_wide();
+        });
+        read_lines(context, &caller, access, &engine, &sender, stream);
         drop(sender);
     });
     drain(&engine);
     Ok(OK)
+}
+
+/// What the two ends of the stream share.
+#[derive(Default)]
+struct Stream {
+    room: Room,
+    /// The program is about to end: nothing more is decided.
+    stopping: AtomicBool,
 }
 
 /// Who decides: this process, or the owner that it relays to.
@@ -54,7 +71,7 @@ struct Connection {
 
 enum Ticket {
     Own(Arc<Engine>, Box<Due>),
-    Relayed(Arc<Connection>),
+    Relayed(Arc<Connection>, Option<Json>),
     Ready(String),
 }
 
@@ -71,6 +88,9 @@ fn open(context: &Context) -> Result<Backend, crate::failure::Failure> {
         }
         Access::Relay(Relay { stream, answers }) => {
             log::say("another process owns the state directory: relaying to it, its policy decides");
+            // The owner answers within its own time; one that does not is as good as gone.
+            let most = context.config.answer + std::time::Duration::from_secs(2);
+            answers.get_ref().set_read_timeout(Some(most)).map_err(|error| error.to_string())?;
             Ok(Backend::Relay(Arc::new(Connection {
                 stream: Mutex::new(stream),
                 answers: Mutex::new(answers),
@@ -85,7 +105,8 @@ fn read_lines(
     caller: &Caller,
     mut backend: Backend,
     engine: &Arc<Mutex<Option<Arc<Engine>>>>,
-    sender: &SyncSender<Ticket>,
+    sender: &SyncSender<(Ticket, usize)>,
+    stream: &Stream,
 ) {
     let mut input = std::io::stdin().lock();
     loop {
@@ -98,6 +119,14 @@ fn read_lines(
                 return;
             }
         };
+        let bytes = match &line {
+            Line::Whole(line) => line.len(),
+            Line::TooLong(_) => 0,
+        };
+        stream.room.take(bytes);
+        if stream.stopping.load(Ordering::SeqCst) {
+            return;
+        }
         if let Backend::Relay(connection) = &backend
             && connection.broken.load(Ordering::SeqCst)
         {
@@ -116,7 +145,7 @@ fn read_lines(
             Backend::Own(own) => Ticket::Own(Arc::clone(own), Box::new(own_due(own, caller, &line))),
             Backend::Relay(connection) => relay(connection, &line),
         };
-        if sender.send(ticket).is_err() {
+        if sender.send((ticket, bytes)).is_err() {
             return;
         }
     }
@@ -134,38 +163,43 @@ fn own_due(engine: &Engine, caller: &Caller, line: &Line) -> Due {
 
 fn relay(connection: &Arc<Connection>, line: &Line) -> Ticket {
     let Line::Whole(line) = line else {
-        return Ticket::Ready(denied(&format!("a line over the limit of {MAX_LINE} bytes")));
+        return Ticket::Ready(denied(&format!("a line over the limit of {MAX_LINE} bytes"), None));
     };
+    // Only needed if the owner does not answer; but then the line is gone.
+    let reference = Json::parse(line).ok().and_then(|line| line.get("ref").cloned());
     let mut stream = connection.stream.lock().unwrap_or_else(PoisonError::into_inner);
     let sent = stream.write_all(line).and_then(|()| stream.write_all(b"\n"));
     match sent {
-        Ok(()) if !connection.broken.load(Ordering::SeqCst) => Ticket::Relayed(Arc::clone(connection)),
+        Ok(()) if !connection.broken.load(Ordering::SeqCst) => {
+            Ticket::Relayed(Arc::clone(connection), reference)
+        }
         _ => {
             connection.broken.store(true, Ordering::SeqCst);
-            Ticket::Ready(denied("the owner of the state directory is gone"))
+            Ticket::Ready(denied("the owner of the state directory is gone", reference))
         }
     }
 }
 
 /// A deny that no record stands behind.
-fn denied(reason: &str) -> String {
-    Answer::unrecorded_deny("not-recorded", format!("not recorded: {reason}"), Digest::from_bytes([0; 32]))
-        .to_json()
-        .to_string()
+fn denied(reason: &str, reference: Option<Json>) -> String {
+    let reason = format!("not recorded: {reason}");
+    let answer = Answer::unrecorded_deny("not-recorded", reason, Digest::from_bytes([0; 32])).to_json();
+    gate::with_reference(answer, reference).to_string()
 }
 
-fn write_answers(receiver: &Receiver<Ticket>) {
+fn write_answers(receiver: &Receiver<(Ticket, usize)>, stream: &Stream) {
     let mut output = std::io::BufWriter::new(std::io::stdout().lock());
     let mut next = receiver.recv().ok();
-    while let Some(ticket) = next {
+    while let Some((ticket, bytes)) = next {
         let line = match ticket {
             Ticket::Own(engine, due) => gate::finish(&engine, *due).to_string(),
-            Ticket::Relayed(connection) => relayed_answer(&connection),
+            Ticket::Relayed(connection, reference) => relayed_answer(&connection, reference),
             Ticket::Ready(line) => line,
         };
         if writeln!(output, "{line}").is_err() {
             return;
         }
+        stream.room.give_back(bytes);
         next = match receiver.try_recv() {
             Ok(ticket) => Some(ticket),
             Err(_) => {
@@ -179,16 +213,18 @@ fn write_answers(receiver: &Receiver<Ticket>) {
     let _ = output.flush();
 }
 
-fn relayed_answer(connection: &Connection) -> String {
+fn relayed_answer(connection: &Connection, reference: Option<Json>) -> String {
     let mut answers = connection.answers.lock().unwrap_or_else(PoisonError::into_inner);
     let mut line = String::new();
-    match answers.read_line(&mut line) {
-        Ok(length) if length > 0 && line.ends_with('\n') => line.trim_end().to_owned(),
-        _ => {
-            connection.broken.store(true, Ordering::SeqCst);
-            denied("the owner of the state directory is gone")
-        }
+    if !connection.broken.load(Ordering::SeqCst)
+        && matches!(answers.read_line(&mut line), Ok(length) if length > 0 && line.ends_with('\n'))
+    {
+        return line.trim_end().to_owned();
     }
+    // A late answer must not be taken for that of another action: the connection is of no use any more.
+    connection.broken.store(true, Ordering::SeqCst);
+    let _ = answers.get_ref().shutdown(std::net::Shutdown::Both);
+    denied("the owner of the state directory does not answer", reference)
 }
 
 fn remember(engine: &Mutex<Option<Arc<Engine>>>, own: &Arc<Engine>) {
@@ -202,16 +238,22 @@ fn drain(engine: &Mutex<Option<Arc<Engine>>>) {
     }
 }
 
-/// On SIGINT and SIGTERM: what is decided is written to the ledger, then the process ends with 130 or 143.
-fn stop_on_signals(engine: &Arc<Mutex<Option<Arc<Engine>>>>) -> Result<(), String> {
+/// On SIGINT and SIGTERM: nothing more is decided, what is decided is answered and on record, then the process ends with 130 or 143.
+fn stop_on_signals(
+    engine: &Arc<Mutex<Option<Arc<Engine>>>>,
+    stream: &Arc<Stream>,
+    answer: std::time::Duration,
+) -> Result<(), String> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals =
         signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
-    let engine = Arc::clone(engine);
+    let (engine, stream) = (Arc::clone(engine), Arc::clone(stream));
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
             if let Some(signal) = signals.forever().next() {
+                stream.stopping.store(true, Ordering::SeqCst);
+                stream.room.wait_until_empty(answer.min(std::time::Duration::from_secs(5)));
                 drain(&engine);
                 log::flush();
                 std::process::exit(128 + signal);

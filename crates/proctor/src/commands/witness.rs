@@ -21,17 +21,17 @@ use crate::system::{SystemClock, SystemRandomness};
 
 pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Option<&str>) -> Outcome {
     fs::create_dir_all(folder).map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+    let _lock = lock(folder)?;
     let key = witness_key(folder, name)?;
     let ledger = known_ledger(folder, ledger_key, context)?;
     let seen_file = folder.join("seen");
-    let seen = fs::read_to_string(&seen_file).unwrap_or_default();
+    // A witness that cannot read what it has seen must not sign anything.
+    let seen = fs::read_to_string(&seen_file).map_err(|error| {
+        Failure::from(format!("{}: {error}: the witness has lost its memory", seen_file.display()))
+    })?;
     let verifier = key.verifier_key().clone();
     let describe = |error: String| Failure::from(format!("{}: {error}", seen_file.display()));
-    let mut witness = if seen.is_empty() {
-        Witness::new(key).map_err(|error| describe(error.to_string()))?
-    } else {
-        Witness::with_state(key, &seen).map_err(|error| describe(error.to_string()))?
-    };
+    let mut witness = Witness::with_state(key, &seen).map_err(|error| describe(error.to_string()))?;
     // The ledger signs what it has now, and shows that it continues what this witness saw last.
     let mut owner = Owner::open(context)?;
     let signed = owner.command(&Json::object().with("op", "checkpoint"))?;
@@ -81,6 +81,8 @@ fn witness_key(folder: &Path, name: &str) -> Result<SecretKey, Failure> {
         SystemRandomness.fill(&mut seed);
         let key = SecretKey::from_seed(name, Algorithm::CosignatureV1, &seed)
             .map_err(|error| Failure::from(error.to_string()))?;
+        let memory = Witness::new(key.clone()).map_err(|error| Failure::from(error.to_string()))?;
+        replace(&folder.join("seen"), &memory.state_text())?;
         write_private(&file, &key.encode())?;
     }
     Ok(read_key(&file)?)
@@ -94,7 +96,12 @@ fn known_ledger(folder: &Path, given: Option<&str>, context: &Context) -> Result
             .parse::<VerifierKey>()
             .map_err(|error| Failure::from(format!("`{}`: {error}", text.trim())))
     };
-    if let Ok(known) = fs::read_to_string(&file) {
+    let known = match fs::read_to_string(&file) {
+        Ok(known) => Some(known),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Failure::from(format!("{}: {error}", file.display()))),
+    };
+    if let Some(known) = known {
         let known = read(&known)?;
         if let Some(given) = given
             && read(given)?.to_string() != known.to_string()
@@ -122,5 +129,17 @@ fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     let next = file.with_extension("next");
     fs::write(&next, text).map_err(describe)?;
     fs::File::open(&next).and_then(|handle| handle.sync_all()).map_err(describe)?;
-    fs::rename(&next, file).map_err(describe)
+    fs::rename(&next, file).map_err(describe)?;
+    // The new name must survive a power cut too.
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::File::open(folder).and_then(|handle| handle.sync_all()).map_err(describe)
+}
+
+/// Only one process at a time is this witness.
+fn lock(folder: &Path) -> Result<fs::File, Failure> {
+    let handle =
+        fs::File::open(folder).map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+    rustix::fs::flock(&handle, rustix::fs::FlockOperation::LockExclusive)
+        .map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+    Ok(handle)
 }

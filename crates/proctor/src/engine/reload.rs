@@ -47,8 +47,8 @@ impl Engine {
         let listed =
             problems.iter().take(100).map(|problem| Json::from(problem.to_string())).collect::<Vec<_>>();
         let body = Json::object().with("problems", listed).to_string().into_bytes();
-        if let Ok(mut inner) = self.lock() {
-            drop(self.append(&mut inner, envelope, Some(body), None));
+        if let Err(problem) = self.record_all(&[(envelope, Some(body))]) {
+            crate::log::say(&format!("the refused policy is not on record: {problem}"));
         }
     }
 }

@@ -1,11 +1,9 @@
 //! What agents report after a decision: outcomes, with actual amounts, and observations.
 
-use std::time::Instant;
-
 use proctor_core::decision::Effect;
 use proctor_core::id::RecordId;
 use proctor_core::json::Json;
-use proctor_core::record::{Amount, RecordKind, claimed};
+use proctor_core::record::{Amount, Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 use proctor_ledger::{NotRecorded, Receipt};
 use rust_decimal::Decimal;
@@ -80,9 +78,9 @@ impl Engine {
         envelope.code = claimed(&self.without_secrets(code));
         let data = proctor_policy::prepare::cut_json(&self.policy(), data);
         let body = Json::object().with("data", data).to_string().into_bytes();
-        let pending = self.append(&mut inner, envelope, Some(body), Some(Instant::now() + self.answer));
         drop(inner);
-        pending.wait().map_err(|problem| problem.to_string())
+        let receipts = self.record_all(&[(envelope, Some(body))]).map_err(|problem| problem.to_string())?;
+        receipts.into_iter().next().ok_or_else(|| "nothing was recorded".to_owned())
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are the members of one report")]
@@ -116,45 +114,54 @@ impl Engine {
         envelope.links = vec![sequence];
         // One outcome for one decision.
         envelope.once = Some(format!("outcome:{decision}"));
-        let mut settlement = envelope.clone();
+        if let Some(first) = envelope.once.as_ref().and_then(|key| reader.once(key).ok().flatten()) {
+            return Err(format!("the outcome of {decision} is on record already, at {first}"));
+        }
         let result = proctor_policy::prepare::cut_json(&self.policy(), result);
         let body = Json::object().with("result", result).to_string().into_bytes();
-        let denied = !asked.decision.is_some_and(Effect::lets_through);
-        let deadline = Instant::now() + self.answer;
-        let mut inner = self.lock()?;
-        let pending = self.append(&mut inner, envelope, Some(body), Some(deadline));
-        drop(inner);
-        let receipt = match pending.wait_until(deadline) {
-            Ok(receipt) => receipt,
-            Err(NotRecorded::Once { first }) => {
-                return Err(format!("the outcome of {decision} is on record already, at {first}"));
-            }
-            Err(problem) => return Err(problem.to_string()),
-        };
         // What was denied and done all the same is billed in full, and an alarm.
+        let denied = !asked.decision.is_some_and(Effect::lets_through);
         let reserved = if denied { Vec::new() } else { asked.amounts };
-        settlement.amounts = differences(&reserved, tokens, cost_usd);
-        let mut inner = self.lock()?;
-        if !settlement.amounts.is_empty() {
-            let fresh = self.envelope(RecordKind::Settlement);
-            settlement.id = fresh.id;
-            settlement.time = fresh.time;
-            settlement.kind = RecordKind::Settlement;
-            settlement.code = String::new();
-            settlement.once = Some(format!("settlement:{decision}"));
-            drop(self.append(&mut inner, settlement.clone(), None, None));
+        let amounts = differences(&reserved, tokens, cost_usd);
+        let mut records = vec![(envelope.clone(), Some(body))];
+        if !amounts.is_empty() {
+            let once = Some(format!("settlement:{decision}"));
+            records.push((self.beside(&envelope, RecordKind::Settlement, "", once, amounts), None));
         }
         if denied {
-            let fresh = self.envelope(RecordKind::Alarm);
-            settlement.id = fresh.id;
-            settlement.time = fresh.time;
-            settlement.kind = RecordKind::Alarm;
-            settlement.amounts = Vec::new();
-            settlement.once = None;
-            "denied_but_done".clone_into(&mut settlement.code);
-            drop(self.append(&mut inner, settlement, None, None));
+            records
+                .push((self.beside(&envelope, RecordKind::Alarm, "denied_but_done", None, Vec::new()), None));
         }
-        Ok(receipt)
+        // All of them are on record before the agent hears of it.
+        match self.record_all(&records).map(|receipts| receipts.into_iter().next()) {
+            Ok(Some(receipt)) => Ok(receipt),
+            Ok(None) => Err("nothing was recorded".to_owned()),
+            Err(NotRecorded::Once { first }) => {
+                Err(format!("the outcome of {decision} is on record already, at {first}"))
+            }
+            Err(problem) => Err(problem.to_string()),
+        }
+    }
+
+    /// A record about the same thing as another.
+    fn beside(
+        &self,
+        envelope: &Envelope,
+        kind: RecordKind,
+        code: &str,
+        once: Option<String>,
+        amounts: Vec<Amount>,
+    ) -> Envelope {
+        let own = self.envelope(kind);
+        Envelope {
+            id: own.id,
+            time: own.time,
+            kind,
+            code: code.to_owned(),
+            once,
+            amounts,
+            ..envelope.clone()
+        }
     }
 }
 
