@@ -11,7 +11,9 @@ use proctor_core::time::Timestamp;
 
 use crate::evaluate::{Evaluation, evaluate};
 use crate::policy::{Policy, Source, SourceRole};
+use crate::question::{Memory, Question};
 use crate::readset::{ReadSet, ReplayMemory};
+use crate::state::State;
 
 /// The body of a decision's record: the read-set, and the decision.
 pub fn decision_body(read_set: &ReadSet, decision: &Decision) -> Vec<u8> {
@@ -136,11 +138,13 @@ pub enum Derivation {
     Undecidable(String),
 }
 
-/// Derives a recorded decision again, from its read-set and the policy that was in force, and compares.
+/// Derives a recorded decision again, from its read-set and the policy that was in force, and compares. Where all records before
+/// it are known, `past` is their fold: then what the decision was told of the past must follow from it.
 pub fn rederive(
     envelope: &Envelope,
     body: Option<&[u8]>,
     policies: &mut dyn FnMut(Digest) -> Option<Arc<Policy>>,
+    past: Option<&State>,
 ) -> Derivation {
     let Some(body) = body else { return Derivation::Undecidable("the body is erased".to_owned()) };
     let Some((recorded, read_set)) = read_body(body) else {
@@ -155,6 +159,11 @@ pub fn rederive(
     if let Some(difference) = envelope_difference(envelope, &recorded, &read_set) {
         return Derivation::Different(difference);
     }
+    if let Some(question) = past.and_then(|past| first_untrue_answer(past, &read_set)) {
+        return Derivation::Different(format!(
+            "what it was told does not follow from the records before it: {question:?}"
+        ));
+    }
     let evaluation = evaluate(&policy, &read_set.input, &ReplayMemory::new(&read_set.asked));
     compare(&evaluation, &recorded, envelope)
 }
@@ -162,6 +171,15 @@ pub fn rederive(
 fn read_body(body: &[u8]) -> Option<(Decision, ReadSet)> {
     let value = Json::parse(body).ok()?;
     Some((decision_from_json(value.get("decision")?)?, ReadSet::from_json(value.get("read_set")?).ok()?))
+}
+
+/// The first question whose recorded answer is not what the past answers.
+fn first_untrue_answer<'a>(past: &State, read_set: &'a ReadSet) -> Option<&'a Question> {
+    let input = &read_set.input;
+    let view = past.view(&input.caller, input.session, input.digest, input.now);
+    let untrue =
+        read_set.asked.iter().find(|(question, answer)| view.answer(question).as_ref() != Some(answer));
+    untrue.map(|(question, _)| question)
 }
 
 fn compare(evaluation: &Evaluation, recorded: &Decision, envelope: &Envelope) -> Derivation {

@@ -153,9 +153,9 @@ fn the_envelope_form_is_read() {
 #[test]
 fn json_is_read_as_it_is() {
     let document = read(
-        "{\n\t\"default\": \"deny\",\n\t\"rules\": [{\"id\": \"a\", \"when\": \"x\\ty\", \"then\": \"allow\"}]\n}",
+        "{\n\t\"default\": \"deny\",\n\t\"rules\": [{\"id\": \"a\", \"when\": \"action.depth\\t> 1\", \"then\": \"allow\"}]\n}",
     );
-    assert_eq!(document.rules.expect("rules")[0].when.as_ref().expect("when").value, "x\ty");
+    assert_eq!(document.rules.expect("rules")[0].when.as_ref().expect("when").value, "action.depth\t> 1");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use proctor_ledger::bundle::{self, Check, ErrorClass, Signer, Visited};
 use proctor_ledger::keys::VerifierKey;
 use proctor_policy::body::{Derivation, policy_from_body, rederive};
 use proctor_policy::policy::Policy;
+use proctor_policy::state::State;
 
 use super::{Context, audit};
 use crate::failure::{FAILED, Failure, NOT_VERIFIED, OK, Outcome, UNDECIDED};
@@ -27,6 +28,9 @@ struct Tally {
     undecidable: u64,
     undecidable_example: Option<String>,
     policies: HashMap<Digest, Option<Arc<Policy>>>,
+    /// The fold of all records so far, as long as none is missing.
+    past: Option<State>,
+    next: u64,
 }
 
 pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -> Outcome {
@@ -35,7 +39,7 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
     let length = handle.metadata().map_or(0, |metadata| metadata.len());
     let bar = output::progress(length, "verifying");
     let mut input = BufReader::with_capacity(1 << 20, handle);
-    let mut tally = Tally::default();
+    let mut tally = Tally { past: Some(State::default()), ..Tally::default() };
     let check = Check { trust: trust.as_ref(), at_least_size: (at_least > 0).then_some(at_least) };
     let verified =
         bundle::verify(&mut input, &check, &mut |record| tally.visit(record, derive), &mut |done, total| {
@@ -71,13 +75,28 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
 
 impl Tally {
     fn visit(&mut self, record: &Visited<'_>, derive: bool) -> Result<(), String> {
-        if !derive || !matches!(record.kind, RecordKind::Policy | RecordKind::Decision) {
+        if !derive {
+            return Ok(());
+        }
+        if record.seq != self.next {
+            // In a part records are missing, so what decisions were told of the past cannot be checked.
+            self.past = None;
+        }
+        self.next = record.seq + 1;
+        if self.past.is_none() && !matches!(record.kind, RecordKind::Policy | RecordKind::Decision) {
             return Ok(());
         }
         let envelope = record.envelope().map_err(|error| error.to_string())?;
         if envelope.kind == RecordKind::Decision {
             self.derive(record, &envelope);
-        } else if let (Some(digest), Some(body)) = (envelope.policy, record.body)
+        }
+        if let Some(past) = &mut self.past {
+            past.apply(record.seq, &envelope);
+        }
+        if envelope.kind != RecordKind::Policy {
+            return Ok(());
+        }
+        if let (Some(digest), Some(body)) = (envelope.policy, record.body)
             && envelope.code.starts_with("loaded")
         {
             // Sources that do not give the digest they are recorded under are not that policy.
@@ -89,7 +108,8 @@ impl Tally {
 
     fn derive(&mut self, record: &Visited<'_>, envelope: &Envelope) {
         let policies = &self.policies;
-        match rederive(envelope, record.body, &mut |digest| policies.get(&digest).cloned().flatten()) {
+        let mut lookup = |digest: Digest| policies.get(&digest).cloned().flatten();
+        match rederive(envelope, record.body, &mut lookup, self.past.as_ref()) {
             Derivation::Same => self.same += 1,
             Derivation::Different(what) => {
                 self.different_count += 1;
