@@ -15,7 +15,7 @@ use crate::modules::rego::RegoModule;
 use crate::scan::Scanner;
 
 pub(crate) use compile::strictest_credential_action;
-pub use source::{Source, SourceRole, module_name};
+pub use source::{Source, SourceRole, module_name, sources_digest};
 
 use index::RuleIndex;
 

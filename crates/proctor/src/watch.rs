@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use proctor_policy::policy::{Policy, sources_digest};
+
 use crate::engine::{Engine, Reload};
 use crate::log::say;
 use crate::policy_files;
@@ -27,9 +29,9 @@ fn watch(path: &Path, engine: &Weak<Engine>) {
     loop {
         let Some(engine) = engine.upgrade() else { return };
         let now = Some(look(path, &engine));
-        // The first look only remembers; the policy was read a moment ago, and reading it again settles what lay between.
+        // The first look reads the files once more: they may have changed since the policy was loaded.
         if last != now {
-            let outcome = engine.reload(policy_files::load(path));
+            let outcome = reload(path, &engine);
             // What the ledger did not take is tried again: a stricter policy must not be forgotten.
             last = if matches!(outcome, Reload::NotRecorded(_)) { None } else { now };
             report(&outcome, &engine);
@@ -37,6 +39,15 @@ fn watch(path: &Path, engine: &Weak<Engine>) {
         }
         drop(engine);
         std::thread::sleep(INTERVAL);
+    }
+}
+
+/// Reads the policy again. What is the same as before is not compiled again.
+fn reload(path: &Path, engine: &Engine) -> Reload {
+    match policy_files::read_sources(path) {
+        Ok(sources) if sources_digest(&sources) == engine.policy().digest() => Reload::Unchanged,
+        Ok(sources) => engine.reload(Policy::compile(sources)),
+        Err(problems) => engine.reload(Err(problems)),
     }
 }
 

@@ -16,7 +16,7 @@ const MAX_DOCUMENTS: usize = 1000;
 
 pub(super) fn closed() -> Policy {
     Policy {
-        digest: source::digest(&[]),
+        digest: source::sources_digest(&[]),
         sources: Vec::new(),
         documents: Vec::new(),
         rules: Vec::new(),
@@ -49,7 +49,7 @@ pub(super) fn compile(mut sources: Vec<Source>) -> Result<Policy, Vec<Problem>> 
     sources.retain(|source| source.role == SourceRole::Document || used.contains(&source.name));
     warnings.sort();
     Ok(Policy {
-        digest: source::digest(&sources),
+        digest: source::sources_digest(&sources),
         index: RuleIndex::new(rules.iter().map(|rule| rule.condition.as_ref())),
         credential_action: strictest_credential_action(documents.iter()),
         sources,

@@ -78,7 +78,7 @@ pub fn module_name(document: &str, path: &str) -> String {
 }
 
 /// The digest of a set of sources. Folders do not count, so that a policy is the same wherever it lies.
-pub(crate) fn digest(sources: &[Source]) -> Digest {
+pub fn sources_digest(sources: &[Source]) -> Digest {
     let mut lines: Vec<String> = sources
         .iter()
         .map(|source| {
