@@ -123,6 +123,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "| Answers that wait to be written | 1024 |",
     ),
     ("proctor/src/gate.rs", "WAITING_ANSWERS: usize = 1024;", "| Answers that wait to be written | 1024 |"),
+    ("proctor/src/room.rs", "MOST: usize = 8 << 20;", "| Lines that wait for their answers | 8 MiB"),
     ("ledger/src/writer.rs", "queue_drafts: 4096,", "| Records that wait to be written | 4096, or 64 MiB |"),
     (
         "ledger/src/writer.rs",
