@@ -148,7 +148,8 @@ fn derivation(report: &Json) -> (u64, u64, u64) {
 fn every_decision_is_derived_again_and_the_same() {
     let random = SeededRandomness::new(seed());
     let folder = Folder::with_approver(&policy(0));
-    let total = count(100_000);
+    // Some lines are no actions, and are alarms instead: so many are sent that the decisions alone are enough.
+    let total = count(108_000);
     let rounds = 24;
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut decided = 0;
