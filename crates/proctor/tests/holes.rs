@@ -449,3 +449,22 @@ fn a_few_large_lines_do_not_fill_memory() {
     writer.join().unwrap();
     assert!(memory < 700 << 10, "{memory} KiB");
 }
+
+#[test]
+fn a_relay_does_not_wait_for_an_owner_that_hangs() {
+    let folder = Folder::with_policy(ALLOW);
+    let mut owner = support::Gate::start(&folder, &[]);
+    owner.ask(r#"{"tool":"x"}"#);
+    let mut relay = support::Gate::start(&folder, &["--answer-ms", "500"]);
+    assert_eq!(text(&relay.ask(r#"{"tool":"x"}"#), "decision"), "allow");
+    let pid = rustix::process::Pid::from_raw(owner.child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let answer = relay.ask(r#"{"ref":7,"tool":"x"}"#);
+    assert_eq!((text(&answer, "decision"), text(&answer, "rule")), ("deny", "not-recorded"), "{answer}");
+    assert_eq!(answer.get("ref"), Some(&Json::from(7u8)));
+    owner.child.kill().unwrap();
+    owner.child.wait().unwrap();
+    // With the owner gone for good, the relay takes over.
+    assert_eq!(text(&relay.ask(r#"{"tool":"x"}"#), "decision"), "allow");
+    relay.end();
+}
