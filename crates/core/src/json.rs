@@ -12,9 +12,13 @@
 
 mod parse;
 mod print;
+#[cfg(feature = "serde")]
+mod serde;
 
 pub(crate) use print::write_string;
 
+#[cfg(feature = "serde")]
+pub use self::serde::ShapeError;
 pub use parse::{JsonError, MAX_DEPTH};
 
 /// A JSON value. Numbers keep their literal text; members keep the order in which they were sent.
@@ -39,6 +43,11 @@ impl Json {
     /// Parses one JSON text. Nothing but white space may follow it.
     pub fn parse(text: &[u8]) -> Result<Json, JsonError> {
         parse::parse(text)
+    }
+
+    /// The same, for a text that holds at most so many values, containers included.
+    pub fn parse_bounded(text: &[u8], values: usize) -> Result<Json, JsonError> {
+        parse::parse_bounded(text, values)
     }
 
     /// An object without members.
@@ -179,6 +188,21 @@ impl Json {
     pub fn with(mut self, name: &str, value: impl Into<Json>) -> Json {
         self.push(name, value);
         self
+    }
+}
+
+/// `value["name"]`: the member, or `null` where there is none.
+impl std::ops::Index<&str> for Json {
+    type Output = Json;
+
+    fn index(&self, name: &str) -> &Json {
+        self.get(name).unwrap_or(&Json::Null)
+    }
+}
+
+impl PartialEq<&str> for Json {
+    fn eq(&self, text: &&str) -> bool {
+        self.as_str() == Some(*text)
     }
 }
 

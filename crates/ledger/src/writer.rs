@@ -206,6 +206,11 @@ impl Ledger {
         self.queue.generation()
     }
 
+    /// Whether a draft would get its place at once. A task that must not block asks before it appends, and waits elsewhere.
+    pub fn has_room(&self) -> bool {
+        self.queue.has_room()
+    }
+
     /// Counts a deny that was answered without a record. The number becomes a `gap` record when the ledger can
     /// write again.
     pub fn note_unrecorded(&self) {

@@ -1,5 +1,6 @@
-//! A policy document: the sections of the Agent Assembly document, and `default`, `rules`, `modules`.
+//! A policy document: the sections of the Agent Assembly document, and `default`, `rules`, `modules`, `advice`.
 
+mod advice;
 mod budget;
 mod fields;
 mod fuzz;
@@ -134,6 +135,8 @@ pub struct Document {
     pub active_hours_at: Position,
     /// `capabilities`.
     pub capabilities: Option<CapabilitySection>,
+    /// `advice`.
+    pub advice: Option<crate::advice::AdviceSection>,
     /// `approval_timeout_secs` or `approval.timeout_seconds` (the latter wins); default 300.
     pub approval_timeout_secs: Option<u32>,
     /// `approval.escalation_role`: who may approve, if a rule does not say.

@@ -3,6 +3,7 @@
 
 mod approval;
 mod limits;
+pub(crate) use limits::window_start;
 mod riders;
 mod sections;
 

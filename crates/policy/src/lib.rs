@@ -28,6 +28,8 @@ pub mod question;
 pub mod readset;
 pub mod state;
 
+pub mod advice;
 pub mod body;
+pub mod budgets;
 pub mod evaluate;
 pub mod judge;

@@ -1,5 +1,7 @@
 //! What is valid but probably not meant, or weaker than it looks.
 
+mod advice;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proctor_core::decision::Effect;
@@ -38,6 +40,7 @@ pub fn lint(documents: &[Document]) -> Vec<Warning> {
     }
     lint_shadowed(documents, &mut warnings);
     lint_hours(documents, &mut warnings);
+    advice::lint(documents, &mut warnings);
     warnings.found.sort();
     warnings.found.dedup();
     warnings.found

@@ -4,9 +4,13 @@ mod compile;
 mod index;
 mod source;
 
+use std::sync::Arc;
+
 use proctor_core::decision::Effect;
 use proctor_core::digest::Digest;
+use proctor_core::session::Caller;
 
+use crate::advice::{Advice, Part};
 use crate::condition::Condition;
 use crate::document::{CredentialAction, Document, DocumentScope, Rule};
 use crate::input::Input;
@@ -29,6 +33,7 @@ pub struct Policy {
     modules: Vec<CompiledModule>,
     scanner: Scanner,
     credential_action: Option<CredentialAction>,
+    advice: Vec<CompiledAdvice>,
     warnings: Vec<crate::lint::Warning>,
 }
 
@@ -42,6 +47,11 @@ pub(crate) struct CompiledRule {
 pub(crate) struct CompiledModule {
     pub(crate) document: usize,
     pub(crate) engine: ModuleEngine,
+}
+
+struct CompiledAdvice {
+    document: usize,
+    part: Arc<Part>,
 }
 
 pub(crate) enum ModuleEngine {
@@ -113,6 +123,14 @@ impl Policy {
             .collect()
     }
 
+    /// What this caller is told when it asks for advice: what all documents say that speak about it.
+    pub fn advice(&self, caller: &Caller) -> Advice {
+        let about = |advice: &&CompiledAdvice| {
+            self.documents.get(advice.document).is_some_and(|document| covers(&document.scope, caller))
+        };
+        Advice::new(self.advice.iter().filter(about).map(|advice| Arc::clone(&advice.part)).collect())
+    }
+
     pub(crate) fn scanner(&self) -> &Scanner {
         &self.scanner
     }
@@ -143,17 +161,24 @@ impl std::fmt::Debug for Policy {
 /// Whether a document speaks about this action.
 pub(crate) fn applies(scope: &DocumentScope, input: &Input) -> bool {
     match scope {
-        DocumentScope::Global => true,
-        DocumentScope::Org(org) => *org == input.caller.org,
-        DocumentScope::Team(team) => *team == input.caller.team,
-        DocumentScope::Agent(agent) => {
-            *agent == input.caller.principal
-                || agent.eq_ignore_ascii_case(&assembly_agent_uuid(&input.caller.principal))
-        }
         DocumentScope::Tool(tool) => {
             tool.eq_ignore_ascii_case(&input.facts.name)
                 || proctor_core::normalise::tool::canonical_name(tool) == input.facts.tool
         }
+        _ => covers(scope, &input.caller),
+    }
+}
+
+/// Whether a document speaks about everything that this caller does; one for a tool does not.
+fn covers(scope: &DocumentScope, caller: &Caller) -> bool {
+    match scope {
+        DocumentScope::Global => true,
+        DocumentScope::Org(org) => *org == caller.org,
+        DocumentScope::Team(team) => *team == caller.team,
+        DocumentScope::Agent(agent) => {
+            *agent == caller.principal || agent.eq_ignore_ascii_case(&assembly_agent_uuid(&caller.principal))
+        }
+        DocumentScope::Tool(_) => false,
     }
 }
 

@@ -21,8 +21,12 @@ pub struct Prepared {
 /// hides a command, path or host from a rule.
 pub fn prepare(policy: &Policy, action: &Action, resolver: Option<&dyn PathResolver>) -> Prepared {
     let mut facts = normalise(action, resolver);
-    let mut cutter =
-        Cutter { scanner: policy.scanner(), keep_email: !policy.cuts_email(), findings: Vec::new() };
+    let mut cutter = Cutter {
+        scanner: policy.scanner(),
+        keep_email: !policy.cuts_email(),
+        findings: Vec::new(),
+        clean: Vec::new(),
+    };
     for (path, value) in
         [("$.args", &mut facts.args), ("$.result", &mut facts.result), ("$.metadata", &mut facts.metadata)]
     {
@@ -77,7 +81,13 @@ struct Cutter<'a> {
     scanner: &'a Scanner,
     keep_email: bool,
     findings: Vec<FoundSecret>,
+    /// Texts in which nothing was found: the same command or path stands in several facts, and is scanned once.
+    clean: Vec<String>,
 }
+
+/// How many clean texts are remembered, and how long they may be.
+const MAX_CLEAN: usize = 32;
+const MAX_CLEAN_BYTES: usize = 4096;
 
 impl Cutter<'_> {
     fn json(&mut self, path: &str, value: &mut Json) {
@@ -99,9 +109,21 @@ impl Cutter<'_> {
         }
     }
 
+    /// Whether nothing is found in a text.
+    fn is_clean(&mut self, text: &str) -> bool {
+        if text.is_empty() || self.clean.iter().any(|known| known == text) {
+            return true;
+        }
+        let clean = self.scanner.scan_claimed(text).is_empty();
+        if clean && text.len() <= MAX_CLEAN_BYTES && self.clean.len() < MAX_CLEAN {
+            self.clean.push(text.to_owned());
+        }
+        clean
+    }
+
     /// Reports what is found in a text as it was sent.
     fn report_text(&mut self, path: &str, text: &str) {
-        if !text.is_empty() {
+        if !self.is_clean(text) {
             let keep_email = self.keep_email;
             let (_, found) =
                 self.scanner.cut_text(text, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
@@ -111,8 +133,8 @@ impl Cutter<'_> {
 
     /// Cuts a text. If a secret is in it, only the pieces between separators that hold one are cut; a secret that has
     /// separators in it (a URL with a password) leaves nothing but the whole to cut.
-    fn pieces(&self, text: &mut String, separators: &[char]) {
-        if text.is_empty() {
+    fn pieces(&mut self, text: &mut String, separators: &[char]) {
+        if self.is_clean(text) {
             return;
         }
         let keep_email = self.keep_email;

@@ -144,7 +144,6 @@ fn keys_of_other_layers_are_refused_with_what_to_use_instead() {
         ("syscalls", "action.commands"),
         ("observe", "not supported"),
         ("anomalies", "session.count"),
-        ("advice", "not supported"),
     ] {
         let found = problems(&format!("{key}: {{}}\n"));
         assert!(found.len() == 1 && found[0].contains(advice), "{found:?}");

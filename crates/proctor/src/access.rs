@@ -13,6 +13,7 @@ use proctor_ledger::{Ledger, OpenError, Options};
 use proctor_policy::policy::Policy;
 
 use crate::config::{Config, Durability};
+use crate::doors::ahp::AhpDoor;
 use crate::engine::{Engine, Parts};
 use crate::failure::Failure;
 use crate::lines::{self, Line};
@@ -24,9 +25,18 @@ use crate::system::{RealPaths, SystemClock, SystemRandomness};
 /// How this process gets at a state directory.
 pub enum Access {
     /// It owns it.
-    Owner(Arc<Engine>),
+    Owner(Owner),
     /// Another process does.
     Relay(Relay),
+}
+
+/// What an owner has.
+#[derive(Clone)]
+pub struct Owner {
+    /// Decides and records.
+    pub engine: Arc<Engine>,
+    /// The door of the Agent Harness Protocol; one, because it knows which decisions are open.
+    pub ahp: AhpDoor,
 }
 
 /// A connection to the owner.
@@ -44,6 +54,8 @@ pub enum Mode {
     Gate,
     /// Single commands.
     Command,
+    /// Messages of the Agent Harness Protocol.
+    Ahp,
 }
 
 /// How long the owner may take to say hello.
@@ -104,8 +116,10 @@ fn own(config: &Config, state: &StateDir, ledger: Ledger) -> Result<Access, Fail
     };
     let engine = Arc::new(Engine::start(parts)?);
     crate::allocator::give_back();
-    owner::listen(state, Arc::clone(&engine))?;
-    Ok(Access::Owner(engine))
+    let ahp = AhpDoor::new(Arc::clone(&engine), config.ahp.clone());
+    let owner = Owner { engine, ahp };
+    owner::listen(state, owner.clone())?;
+    Ok(Access::Owner(owner))
 }
 
 /// The configured policy; the closed one if none is configured.
@@ -131,12 +145,19 @@ fn connect(config: &Config, state: &StateDir, mode: Mode) -> Result<Relay, Refus
     stream.set_read_timeout(Some(HELLO)).map_err(not_there)?;
     let mut hello = Json::object()
         .with("hello", 1u8)
-        .with("mode", if mode == Mode::Gate { "gate" } else { "command" })
+        .with(
+            "mode",
+            match mode {
+                Mode::Gate => "gate",
+                Mode::Command => "command",
+                Mode::Ahp => "ahp",
+            },
+        )
         .with("agent", config.agent.as_str())
         .with("team", config.team.as_str())
         .with("org", config.org.as_str());
     if let Some(path) = &config.policy
-        && mode == Mode::Gate
+        && mode != Mode::Command
     {
         let policy = policy_files::load(path).map_err(|problems| {
             Refusal::Refused(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))

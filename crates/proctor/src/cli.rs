@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -60,6 +61,7 @@ impl Common {
             org: self.org.clone(),
             trusted: self.trust.clone(),
             answer_ms: self.answer_ms,
+            ..Overrides::default()
         }
     }
 }
@@ -70,6 +72,12 @@ pub enum Command {
     Init(InitArgs),
     /// Read one action a line on stdin, write one recorded decision a line on stdout.
     Gate,
+    /// Open all doors: HTTP, WebSocket, Unix socket and gRPC.
+    Serve(ServeArgs),
+    /// Speak the Agent Harness Protocol on stdin and stdout, until stdin ends.
+    Harness(AhpArgs),
+    /// Watch a sample agent under supervision, from start to end.
+    Demo,
     /// Check, explain and test policies.
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -92,6 +100,50 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Address for HTTP and WebSocket (default: 127.0.0.1:7420); port 0 is the kernel's choice.
+    #[arg(long, env = "PROCTOR_HTTP", value_name = "ADDR")]
+    pub http: Option<SocketAddr>,
+    /// Address for gRPC (default: 127.0.0.1:50051); port 0 is the kernel's choice.
+    #[arg(long, env = "PROCTOR_GRPC", value_name = "ADDR")]
+    pub grpc: Option<SocketAddr>,
+    /// Unix socket of the Agent Harness Protocol (default: `run/ahp.sock` in the state directory).
+    #[arg(long, env = "PROCTOR_AHP_SOCKET", value_name = "PATH")]
+    pub ahp_socket: Option<PathBuf>,
+    /// Certificate chain for TLS, as PEM.
+    #[arg(long, env = "PROCTOR_TLS_CERTIFICATE", value_name = "FILE", requires = "tls_key")]
+    pub tls_certificate: Option<PathBuf>,
+    /// Private key for TLS, as PEM.
+    #[arg(long, env = "PROCTOR_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
+    pub tls_key: Option<PathBuf>,
+    /// Authority that the certificates of callers must come from, as PEM.
+    #[arg(long, env = "PROCTOR_TLS_CLIENT_CA", value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub ahp: AhpArgs,
+}
+
+/// Settings of the door of the Agent Harness Protocol.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AhpArgs {
+    /// Milliseconds to hold back an answer for a person to decide.
+    #[arg(long, env = "PROCTOR_AHP_HOLD_MS", value_name = "MS")]
+    pub hold_ms: Option<u64>,
+    /// Deepest event that is taken.
+    #[arg(long, env = "PROCTOR_AHP_MAX_DEPTH", value_name = "N")]
+    pub max_depth: Option<u32>,
+    /// Most events in a batch.
+    #[arg(long, env = "PROCTOR_AHP_BATCH_SIZE", value_name = "N")]
+    pub batch_size: Option<u64>,
+    /// Take events without `timestamp` and `depth`, as agents of older dialects send them.
+    #[arg(long, env = "PROCTOR_AHP_LENIENT", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub lenient: Option<bool>,
+    /// Folder that context for agents comes from.
+    #[arg(long, env = "PROCTOR_AHP_WORKSPACE", value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

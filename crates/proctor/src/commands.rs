@@ -4,12 +4,15 @@ mod action_args;
 mod approve;
 mod audit;
 mod bench;
+mod demo;
 mod gate;
+mod harness;
 mod init;
 pub mod names;
 mod policy;
 mod policy_test;
 mod records;
+mod serve;
 mod session;
 mod tiles;
 mod verify;
@@ -45,11 +48,26 @@ pub fn run(cli: Cli) -> Outcome {
     }
     let directory =
         std::env::current_dir().map_err(|error| Failure::from(format!("working directory: {error}")))?;
-    let config = Config::load(&directory, &cli.common.overrides())?;
+    let mut overrides = cli.common.overrides();
+    if let Command::Serve(arguments) = &cli.command {
+        overrides.http = arguments.http;
+        overrides.grpc = arguments.grpc;
+        overrides.ahp_socket.clone_from(&arguments.ahp_socket);
+        overrides.tls =
+            (arguments.tls_certificate.clone(), arguments.tls_key.clone(), arguments.tls_client_ca.clone());
+        overrides.ahp = arguments.ahp.clone();
+    }
+    if let Command::Harness(arguments) = &cli.command {
+        overrides.ahp = arguments.clone();
+    }
+    let config = Config::load(&directory, &overrides)?;
     let context = Context { config, json: cli.common.json };
     match cli.command {
         Command::Init(arguments) => init::run(&context, &directory, &arguments),
         Command::Gate => gate::run(&context),
+        Command::Serve(_) => serve::run(&context),
+        Command::Harness(_) => harness::run(&context),
+        Command::Demo => demo::run(&context),
         Command::Policy(command) => policy::run(&context, command),
         Command::Session(command) => session::run(&context, &command),
         Command::Audit(command) => audit::run(&context, command),

@@ -1,9 +1,17 @@
 //! `proctor.toml`: found upward from the working directory, every key overridable by flag and by `PROCTOR_…`.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proctor_core::session::Caller;
 use serde::Deserialize;
+
+use crate::cli::AhpArgs;
+
+mod tokens;
+
+pub use tokens::Token;
 
 /// What the file may say. Unknown keys are refused.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -18,6 +26,54 @@ struct File {
     trusted: Option<PathBuf>,
     #[serde(default)]
     gate: GateTable,
+    #[serde(default)]
+    http: ListenTable,
+    #[serde(default)]
+    grpc: ListenTable,
+    tls: Option<TlsTable>,
+    #[serde(default)]
+    ahp: AhpTable,
+    #[serde(default)]
+    token: Vec<TokenTable>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListenTable {
+    listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsTable {
+    certificate: PathBuf,
+    key: PathBuf,
+    client_ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AhpTable {
+    answer_ms: Option<u64>,
+    hold_ms: Option<u64>,
+    socket: Option<PathBuf>,
+    max_depth: Option<u32>,
+    batch_size: Option<u64>,
+    lenient: Option<bool>,
+    workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenTable {
+    name: String,
+    #[serde(default)]
+    team: String,
+    #[serde(default)]
+    org: String,
+    sha256: Option<String>,
+    file: Option<PathBuf>,
+    env: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -58,7 +114,54 @@ pub struct Config {
     pub answer: Duration,
     /// The file that was read.
     pub file: Option<PathBuf>,
+    /// Where HTTP listens.
+    pub http: SocketAddr,
+    /// Where gRPC listens.
+    pub grpc: SocketAddr,
+    /// Certificates, if connections are encrypted.
+    pub tls: Option<TlsFiles>,
+    /// The door of the Agent Harness Protocol.
+    pub ahp: AhpSettings,
 }
+
+/// The files that encrypted connections need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate chain.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Who signs the certificates of callers, if they must have one.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// The door of the Agent Harness Protocol.
+#[derive(Debug, Clone)]
+pub struct AhpSettings {
+    /// How long an answer may take before it is `block`.
+    pub answer: Duration,
+    /// How long an answer is held back for a person to decide.
+    pub hold: Duration,
+    /// The Unix socket; none: in the state directory.
+    pub socket: Option<PathBuf>,
+    /// Events at most this deep.
+    pub max_depth: u32,
+    /// At most this many events in a batch.
+    pub batch_size: u64,
+    /// Whether events may lack `timestamp` and `depth`.
+    pub lenient: bool,
+    /// The folder that context comes from.
+    pub workspace: PathBuf,
+    /// The configured name of the agent that this user runs.
+    pub agent: String,
+    /// Who acts on standard input.
+    pub this_user: Caller,
+    /// Who may call over a network.
+    pub tokens: Vec<Token>,
+}
+
+/// How long the door takes at most.
+const ANSWER_MS: u64 = 8000;
 
 /// What flags and variables say; clap reads both.
 #[derive(Debug, Clone, Default)]
@@ -79,6 +182,16 @@ pub struct Overrides {
     pub trusted: Option<PathBuf>,
     /// `--answer-ms`
     pub answer_ms: Option<u64>,
+    /// `--http`
+    pub http: Option<SocketAddr>,
+    /// `--grpc`
+    pub grpc: Option<SocketAddr>,
+    /// `--ahp-socket`
+    pub ahp_socket: Option<PathBuf>,
+    /// `--tls-certificate`, `--tls-key`, `--tls-client-ca`
+    pub tls: (Option<PathBuf>, Option<PathBuf>, Option<PathBuf>),
+    /// Flags of the Agent Harness Protocol.
+    pub ahp: AhpArgs,
 }
 
 impl Config {
@@ -100,13 +213,58 @@ impl Config {
             flag.clone().or_else(|| key.clone()).unwrap_or_default()
         };
         let state = place(&overrides.state, &file.state);
+        let (agent, team, org) = (
+            text(&overrides.agent, &file.agent),
+            text(&overrides.team, &file.team),
+            text(&overrides.org, &file.org),
+        );
+        let answer_ms = overrides.answer_ms.or(file.ahp.answer_ms).unwrap_or(ANSWER_MS);
+        let hold_ms = overrides.ahp.hold_ms.or(file.ahp.hold_ms).unwrap_or(0);
+        let tokens =
+            file.token.iter().map(|token| tokens::read(token, &base)).collect::<Result<Vec<_>, _>>()?;
+        if hold_ms != 0 && hold_ms.saturating_add(500) > answer_ms {
+            return Err(format!(
+                "`ahp.hold_ms` ({hold_ms}) must leave half a second of `ahp.answer_ms` ({answer_ms})"
+            ));
+        }
+        tokens::check(&tokens)?;
+        let (certificate, key, client_ca) = &overrides.tls;
+        let in_file = file.tls.as_ref();
+        let tls = match (
+            place(certificate, &in_file.map(|tls| tls.certificate.clone())),
+            place(key, &in_file.map(|tls| tls.key.clone())),
+            place(client_ca, &in_file.and_then(|tls| tls.client_ca.clone())),
+        ) {
+            (Some(certificate), Some(key), client_ca) => Some(TlsFiles { certificate, key, client_ca }),
+            (None, None, Some(_)) => {
+                return Err("`--tls-client-ca` needs a certificate and a key of the server's own".to_owned());
+            }
+            _ => None,
+        };
+        let local = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        let ahp = AhpSettings {
+            answer: Duration::from_millis(answer_ms),
+            hold: Duration::from_millis(hold_ms),
+            socket: place(&overrides.ahp_socket, &file.ahp.socket),
+            max_depth: overrides.ahp.max_depth.or(file.ahp.max_depth).unwrap_or(10),
+            batch_size: overrides.ahp.batch_size.or(file.ahp.batch_size).unwrap_or(100),
+            lenient: overrides.ahp.lenient.or(file.ahp.lenient).unwrap_or(false),
+            workspace: place(&overrides.ahp.workspace, &file.ahp.workspace).unwrap_or_else(|| base.clone()),
+            agent: agent.clone(),
+            this_user: crate::access::local_caller(rustix::process::getuid().as_raw(), &agent, &team, &org),
+            tokens,
+        };
         Ok(Config {
+            http: overrides.http.or(file.http.listen).unwrap_or_else(|| local(7420)),
+            grpc: overrides.grpc.or(file.grpc.listen).unwrap_or_else(|| local(50051)),
+            tls,
+            ahp,
             state: state.unwrap_or_else(|| base.join(".proctor")),
             policy: place(&overrides.policy, &file.policy),
             durability: overrides.durability.or(file.durability).unwrap_or_default(),
-            agent: text(&overrides.agent, &file.agent),
-            team: text(&overrides.team, &file.team),
-            org: text(&overrides.org, &file.org),
+            agent,
+            team,
+            org,
             trusted: place(&overrides.trusted, &file.trusted),
             answer: Duration::from_millis(overrides.answer_ms.or(file.gate.answer_ms).unwrap_or(8000)),
             file: found,

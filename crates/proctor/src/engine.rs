@@ -2,9 +2,12 @@
 
 mod answer;
 mod approvals;
+mod filing;
+mod questions;
 mod reload;
 mod reports;
 mod sessions;
+mod waiting;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,13 +16,14 @@ use arc_swap::ArcSwap;
 use proctor_core::action::Action;
 use proctor_core::decision::Decision;
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
+use proctor_core::json::Json;
 use proctor_core::normalise::PathResolver;
 use proctor_core::random::Randomness;
 use proctor_core::record::{Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 use proctor_core::time::Clock;
 use proctor_ledger::store::{Filter, Order};
-use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, Receipt, StateRow};
+use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, StateRow};
 use proctor_policy::body::policy_body;
 use proctor_policy::judge::{Request, changed_args, judge};
 use proctor_policy::policy::Policy;
@@ -28,9 +32,12 @@ use proctor_policy::state::State;
 
 pub use answer::{Answer, add_details};
 pub use approvals::find_ask;
+pub use filing::Filing;
 pub use reload::Reload;
-pub use reports::Report;
+pub use reports::{Ending, Outcome, Report, Spent};
+pub use waiting::Wait;
 
+use filing::Filed;
 use sessions::Sessions;
 
 /// How often a decision is taken again when the state that it was taken on did not hold.
@@ -79,6 +86,8 @@ pub struct Engine {
     // One lock for the moment of deciding: it covers the session and every account that a decision reads, so decisions are
     // taken in order of arrival and their effects hold for the next one.
     inner: Mutex<Inner>,
+    /// Says that a person decided something; whoever holds an answer back for that looks again.
+    decided: tokio::sync::watch::Sender<u64>,
 }
 
 struct Inner {
@@ -108,8 +117,6 @@ struct Queued {
     pending: Pending,
     decision: Decision,
     session: SessionId,
-    envelope: Envelope,
-    alarms: Vec<&'static str>,
 }
 
 /// The fold that remembers how far retractions have been applied to the state.
@@ -164,6 +171,7 @@ impl Engine {
             resolver: parts.resolver,
             answer: parts.answer,
             inner: Mutex::new(inner),
+            decided: tokio::sync::watch::Sender::new(0),
         };
         if engine.recorded_policy()? != Some(engine.policy().digest()) {
             engine.record_policy(&engine.policy())?;
@@ -181,25 +189,43 @@ impl Engine {
         &self.ledger
     }
 
+    /// Whether a record would get its place in the writer's queue at once.
+    pub fn has_room(&self) -> bool {
+        self.ledger.has_room()
+    }
+
+    /// The answer to an action that could not even be decided.
+    pub fn overloaded(&self) -> Answer {
+        self.not_recorded("too many records wait to be written")
+    }
+
     /// Decides an action and puts its record into the writer's queue. Never fails: what cannot be decided is denied.
     pub fn submit(&self, proposal: Proposal) -> Undelivered {
-        let deadline = Instant::now() + self.answer;
+        self.submit_until(proposal, Instant::now() + self.answer)
+    }
+
+    /// The same, with another deadline.
+    pub fn submit_until(&self, proposal: Proposal, deadline: Instant) -> Undelivered {
         let taken = self.take(&proposal, deadline);
         Undelivered { proposal, deadline, taken }
     }
 
     /// Waits until the decision is on record, and gives the answer.
     pub fn deliver(&self, undelivered: Undelivered) -> Answer {
+        waiting::now(self.deliver_waiting(undelivered, Wait::Thread))
+    }
+
+    /// The same, in a task or a thread.
+    pub async fn deliver_waiting(&self, undelivered: Undelivered, wait: Wait) -> Answer {
         let Undelivered { proposal, deadline, mut taken } = undelivered;
         for tries_left in (0..TRIES).rev() {
-            let Queued { pending, decision, session, envelope, alarms } = match taken {
+            let Queued { pending, decision, session } = match taken {
                 Taken::Answered(answer) => return *answer,
                 Taken::Queued(queued) => *queued,
             };
-            match pending.wait_until(deadline) {
+            match wait.settled(pending, deadline).await {
                 Ok(receipt) => {
                     let args = changed_args(&proposal.action, &decision);
-                    self.raise_alarms(&envelope, &alarms, receipt.seq());
                     return Answer::recorded(decision, session, args, &receipt);
                 }
                 // The state that it was taken on did not hold: take it again on the state that does.
@@ -210,40 +236,6 @@ impl Engine {
             }
         }
         self.not_recorded("the ledger's state did not settle")
-    }
-
-    /// Puts records into the ledger one after the other, and waits for them. Those that were refused because the state did not hold
-    /// are tried again.
-    fn record_all(&self, records: &[(Envelope, Option<Vec<u8>>)]) -> Result<Vec<Receipt>, NotRecorded> {
-        let deadline = Instant::now() + self.answer;
-        let mut receipts: Vec<Receipt> = Vec::with_capacity(records.len());
-        let mut problem = NotRecorded::Stale;
-        for _ in 0..TRIES * 3 {
-            let mut waiting = Vec::new();
-            {
-                let mut inner = self.lock().map_err(NotRecorded::Failed)?;
-                for (envelope, body) in records.iter().skip(receipts.len()) {
-                    waiting.push(self.append(&mut inner, envelope.clone(), body.clone(), Some(deadline)));
-                }
-            }
-            for pending in waiting {
-                match pending.wait_until(deadline) {
-                    // After a failure nothing behind it counts: it is refused as stale, and tried again with it.
-                    Ok(receipt) => receipts.push(receipt),
-                    Err(refused) => {
-                        problem = refused;
-                        break;
-                    }
-                }
-            }
-            if receipts.len() == records.len() {
-                return Ok(receipts);
-            }
-            if problem != NotRecorded::Stale {
-                break;
-            }
-        }
-        Err(problem)
     }
 
     fn take(&self, proposal: &Proposal, deadline: Instant) -> Taken {
@@ -284,15 +276,18 @@ impl Engine {
             fresh_approval: ApprovalId::new(now, &*self.randomness),
         };
         let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
+        if Instant::now() >= deadline {
+            return Err("deciding took too long".to_owned());
+        }
+        let sequence = inner.next;
         let pending =
             self.append(&mut inner, judgement.envelope.clone(), Some(judgement.body), Some(deadline));
-        Ok(Queued {
-            pending,
-            decision: judgement.decision,
-            session,
-            envelope: judgement.envelope,
-            alarms: judgement.alarms,
-        })
+        // Alarms stand right behind the decision in the queue: a caller that goes away cannot lose them.
+        for code in judgement.alarms {
+            let alarm = self.alarm_about(&judgement.envelope, code, sequence);
+            drop(self.append(&mut inner, alarm, None, Some(deadline + self.answer)));
+        }
+        Ok(Queued { pending, decision: judgement.decision, session })
     }
 
     /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.
@@ -341,22 +336,19 @@ impl Engine {
         Answer::unrecorded_deny("not-recorded", format!("not recorded: {problem}"), self.policy().digest())
     }
 
-    fn raise_alarms(&self, decided: &Envelope, alarms: &[&str], sequence: u64) {
-        for code in alarms {
-            let mut envelope = self.envelope(RecordKind::Alarm);
-            envelope.session = decided.session;
-            envelope.principal.clone_from(&decided.principal);
-            envelope.team.clone_from(&decided.team);
-            envelope.org.clone_from(&decided.org);
-            envelope.agent.clone_from(&decided.agent);
-            envelope.door.clone_from(&decided.door);
-            envelope.tool.clone_from(&decided.tool);
-            envelope.code = (*code).to_owned();
-            envelope.links = vec![sequence];
-            if let Err(problem) = self.record_all(&[(envelope, None)]) {
-                crate::log::say(&format!("alarm `{code}` about record {sequence} is lost: {problem}"));
-            }
-        }
+    /// An alarm about a decision.
+    fn alarm_about(&self, decided: &Envelope, code: &str, sequence: u64) -> Envelope {
+        let mut envelope = self.envelope(RecordKind::Alarm);
+        envelope.session = decided.session;
+        envelope.principal.clone_from(&decided.principal);
+        envelope.team.clone_from(&decided.team);
+        envelope.org.clone_from(&decided.org);
+        envelope.agent.clone_from(&decided.agent);
+        envelope.door.clone_from(&decided.door);
+        envelope.tool.clone_from(&decided.tool);
+        code.clone_into(&mut envelope.code);
+        envelope.links = vec![sequence];
+        envelope
     }
 
     /// An envelope of ours, made now.
@@ -367,19 +359,26 @@ impl Engine {
 
     /// Records an alarm about something that is no action, and answers deny.
     pub fn refuse_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Answer {
+        waiting::now(self.malformed_refused(self.file_malformed(caller, door, reason), reason, Wait::Thread))
+    }
+
+    /// Gives an alarm about something that is no action its place in the queue.
+    pub fn file_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Filing {
         let mut envelope = self.envelope(RecordKind::Alarm);
         envelope.principal = claimed(&caller.principal);
         envelope.team = claimed(&caller.team);
         envelope.org = claimed(&caller.org);
         envelope.door = claimed(door);
         "malformed".clone_into(&mut envelope.code);
-        let deadline = Instant::now() + self.answer;
-        let pending = match self.lock() {
-            Ok(mut inner) => self.append(&mut inner, envelope, None, Some(deadline)),
-            Err(problem) => return self.not_recorded(&problem),
-        };
-        match pending.wait_until(deadline) {
-            Ok(receipt) => Answer::malformed(reason, self.policy().digest(), &receipt),
+        let problem = Json::object().with("problem", self.without_secrets(reason));
+        self.file(vec![Filed::new(envelope, Some(problem.to_string().into_bytes()))])
+    }
+
+    /// Waits for that alarm, and answers deny.
+    pub async fn malformed_refused(&self, filing: Filing, reason: &str, wait: Wait) -> Answer {
+        match self.filed(filing, wait).await.map(|receipts| receipts.into_iter().next()) {
+            Ok(Some(receipt)) => Answer::malformed(reason, self.policy().digest(), &receipt),
+            Ok(None) => self.not_recorded("nothing was recorded"),
             Err(problem) => self.not_recorded(&problem.to_string()),
         }
     }
@@ -388,7 +387,7 @@ impl Engine {
         let mut envelope = self.envelope(RecordKind::Policy);
         envelope.policy = Some(policy.digest());
         envelope.code = if policy.weakenings().is_empty() { "loaded" } else { "loaded_weaker" }.to_owned();
-        let recorded = self.record_all(&[(envelope, Some(policy_body(policy)))]);
+        let recorded = self.record_all(vec![Filed::new(envelope, Some(policy_body(policy)))]);
         recorded.map(|_| ()).map_err(|problem| format!("the policy could not be recorded: {problem}"))
     }
 

@@ -9,7 +9,7 @@ use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use rust_decimal::Decimal;
 
-use crate::engine::{Engine, Proposal, Report, Undelivered};
+use crate::engine::{Ending, Engine, Outcome, Proposal, Report, Spent, Undelivered};
 use crate::lines::{self, Line, MAX_LINE};
 use crate::room::Room;
 
@@ -229,20 +229,27 @@ fn read_outcome(value: &Json) -> Result<Report, String> {
         None => None,
         Some(tokens) => Some(tokens.as_u64().ok_or("`outcome.tokens` is not a number of tokens")?),
     };
-    Ok(Report::Outcome {
+    let ok = value.get("ok").map_or(Some(true), Json::as_bool).ok_or("`outcome.ok` is true or false")?;
+    Ok(Report::Outcome(Outcome {
         decision: decision.ok_or("`outcome.decision_id` is the `decision_id` of an answer")?,
-        ok: value.get("ok").map_or(Some(true), Json::as_bool).ok_or("`outcome.ok` is true or false")?,
+        ending: if ok { Ending::Ok } else { Ending::Failed },
         result: value.get("result").cloned().unwrap_or_default(),
         tokens,
         cost_usd,
-    })
+        binding: None,
+    }))
 }
 
 fn read_observation(value: &Json) -> Result<Report, String> {
     known_members(value, "observation", &["code", "data"])?;
     let code =
         value.get("code").and_then(Json::as_str).ok_or("`observation.code` says what kind of thing it is")?;
-    Ok(Report::Observation { code: code.to_owned(), data: value.get("data").cloned().unwrap_or_default() })
+    Ok(Report::Observation {
+        code: code.to_owned(),
+        data: value.get("data").cloned().unwrap_or_default(),
+        alarms: Vec::new(),
+        spent: Spent::default(),
+    })
 }
 
 fn known_members(value: &Json, what: &str, known: &[&str]) -> Result<(), String> {

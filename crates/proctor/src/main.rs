@@ -11,6 +11,7 @@ mod approver;
 mod cli;
 mod commands;
 mod config;
+mod doors;
 mod engine;
 mod failure;
 mod gate;

@@ -13,8 +13,11 @@ use proctor_core::json::Json;
 
 use proctor_ledger::note::NoteSignature;
 
-use crate::access::{local_caller, read_json};
+use proctor_net::ahp::server::{Peer, StreamLimits};
+
+use crate::access::{Owner, local_caller, read_json};
 use crate::approver::ApproverKeys;
+use crate::doors::ahp::AhpDoor;
 use crate::engine::Engine;
 use crate::gate;
 use crate::state_dir::StateDir;
@@ -26,7 +29,7 @@ const MAX_CONNECTIONS: usize = 64;
 const MAX_SOCKET_PATH: usize = 100;
 
 /// Starts listening. The lock on the state directory is held, so a socket that lies there belongs to nobody.
-pub fn listen(state: &StateDir, engine: Arc<Engine>) -> Result<(), String> {
+pub fn listen(state: &StateDir, owner: Owner) -> Result<(), String> {
     let link = state.socket();
     let path = socket_path(&link);
     let describe = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -43,13 +46,13 @@ pub fn listen(state: &StateDir, engine: Arc<Engine>) -> Result<(), String> {
     let state = state.clone();
     std::thread::Builder::new()
         .name("owner".to_owned())
-        .spawn(move || accept(&listener, &state, &engine))
+        .spawn(move || accept(&listener, &state, &owner))
         .map_err(|error| error.to_string())?;
     Ok(())
 }
 
 /// Where the owner's socket lies: a path that is too long goes to a folder of this user's, under a digest.
-fn socket_path(link: &Path) -> PathBuf {
+pub fn socket_path(link: &Path) -> PathBuf {
     let absolute = std::path::absolute(link).unwrap_or_else(|_| link.to_owned());
     if absolute.as_os_str().len() <= MAX_SOCKET_PATH {
         return absolute;
@@ -78,7 +81,7 @@ pub fn connect(link: &Path) -> std::io::Result<UnixStream> {
 }
 
 /// Makes a folder that only this user can use; one that others can is refused.
-fn private_folder(folder: &Path) -> Result<(), String> {
+pub fn private_folder(folder: &Path) -> Result<(), String> {
     let describe = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(describe)?;
     let found = std::fs::symlink_metadata(folder).map_err(describe)?;
@@ -88,7 +91,7 @@ fn private_folder(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn accept(listener: &UnixListener, state: &StateDir, engine: &Arc<Engine>) {
+fn accept(listener: &UnixListener, state: &StateDir, owner: &Owner) {
     let open = Arc::new(AtomicUsize::new(0));
     loop {
         let stream = match listener.accept() {
@@ -103,9 +106,9 @@ fn accept(listener: &UnixListener, state: &StateDir, engine: &Arc<Engine>) {
             open.fetch_sub(1, Ordering::SeqCst);
             continue;
         }
-        let (state, engine, counted) = (state.clone(), Arc::clone(engine), Arc::clone(&open));
+        let (state, owner, counted) = (state.clone(), owner.clone(), Arc::clone(&open));
         let spawned = std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
-            serve(&stream, &state, &engine);
+            serve(&stream, &state, &owner);
             counted.fetch_sub(1, Ordering::SeqCst);
         });
         if spawned.is_err() {
@@ -114,7 +117,8 @@ fn accept(listener: &UnixListener, state: &StateDir, engine: &Arc<Engine>) {
     }
 }
 
-fn serve(stream: &UnixStream, state: &StateDir, engine: &Arc<Engine>) {
+fn serve(stream: &UnixStream, state: &StateDir, owner: &Owner) {
+    let engine = &owner.engine;
     let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) else { return };
     let uid = peer.uid.as_raw();
     let own = rustix::process::getuid().as_raw();
@@ -147,12 +151,39 @@ fn serve(stream: &UnixStream, state: &StateDir, engine: &Arc<Engine>) {
         gate::serve(engine, &caller, "gate", input, writing);
         return;
     }
+    if text("mode") == "ahp" {
+        let caller = local_caller(uid, text("agent"), text("team"), text("org"));
+        relayed_ahp(&owner.ahp.for_user(caller), input, writing);
+        return;
+    }
     while let Ok(command) = read_json(&mut input) {
         let answer = run(&command, state, engine).unwrap_or_else(|error| Json::object().with("error", error));
         if writeln!(writing, "{answer}").is_err() {
             return;
         }
     }
+}
+
+/// Speaks the Agent Harness Protocol with a process that relays it.
+fn relayed_ahp(door: &AhpDoor, input: BufReader<UnixStream>, writing: UnixStream) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let rest = std::io::Cursor::new(input.buffer().to_vec());
+    let streams = (input.into_inner(), writing);
+    runtime.block_on(async move {
+        let (reading, writing) = streams;
+        if reading.set_nonblocking(true).is_err() || writing.set_nonblocking(true).is_err() {
+            return;
+        }
+        let (Ok(reading), Ok(writing)) =
+            (tokio::net::UnixStream::from_std(reading), tokio::net::UnixStream::from_std(writing))
+        else {
+            return;
+        };
+        let reader = tokio::io::AsyncReadExt::chain(rest, reading);
+        // A peer that goes away has nothing more to be told.
+        let _ =
+            door.server().serve_stream(Peer::this_process(), reader, writing, &StreamLimits::stdio()).await;
+    });
 }
 
 /// Carries out a command; commands that run in the owner's own process come here too.

@@ -20,11 +20,16 @@ pub struct JsonError {
 }
 
 pub(super) fn parse(text: &[u8]) -> Result<Json, JsonError> {
+    parse_bounded(text, usize::MAX)
+}
+
+/// At most so many values: a value costs far more memory than the bytes that it is written with.
+pub(super) fn parse_bounded(text: &[u8], values: usize) -> Result<Json, JsonError> {
     let text = match std::str::from_utf8(text) {
         Ok(text) => text,
         Err(error) => return Err(error_at(text, error.valid_up_to(), "invalid UTF-8".to_owned())),
     };
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0 };
+    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, values_left: values };
     reader.document().map_err(|problem| error_at(reader.bytes, reader.at, problem))
 }
 
@@ -48,6 +53,7 @@ struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    values_left: usize,
 }
 
 impl Reader<'_> {
@@ -55,6 +61,7 @@ impl Reader<'_> {
         let mut stack: Vec<Open> = Vec::new();
         loop {
             self.space();
+            self.values_left = self.values_left.checked_sub(1).ok_or("there are too many values")?;
             // A value starts here: either a container, which is pushed, or a complete value.
             let mut value = match self.peek() {
                 None => return Err("the text ends where a value should be".to_owned()),

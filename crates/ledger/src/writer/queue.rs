@@ -149,6 +149,12 @@ impl Queue {
         Ok(())
     }
 
+    /// Whether a few more drafts would not have to wait.
+    pub(super) fn has_room(&self) -> bool {
+        let state = self.lock();
+        state.items.len() < self.drafts - self.drafts / 8 && state.bytes < self.bytes - self.bytes / 8
+    }
+
     /// Queues something else than a draft; there are few of these, so they do not wait for room.
     pub(super) fn push_control(&self, item: Item) -> Result<(), NotRecorded> {
         let state = self.lock();

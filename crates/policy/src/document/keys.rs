@@ -12,6 +12,7 @@ pub(super) const DOCUMENT: &[&str] = &[
     "budget",
     "schedule",
     "capabilities",
+    "advice",
     "approval_timeout_secs",
     "approval",
 ];
@@ -42,6 +43,16 @@ pub(super) const SCHEDULE: &[&str] = &["active_hours"];
 pub(super) const ACTIVE_HOURS: &[&str] = &["start", "end", "timezone"];
 pub(super) const CAPABILITIES: &[&str] = &["allow", "deny"];
 pub(super) const APPROVAL: &[&str] = &["timeout_seconds", "escalation_role"];
+pub(super) const ADVICE: &[&str] =
+    &["idle", "intents", "planning", "reasoning", "context", "memory", "rate_limit"];
+pub(super) const ADVICE_IDLE: &[&str] = &["allow", "hours", "reason", "retry_after"];
+pub(super) const ADVICE_INTENT: &[&str] = &["intent", "any", "regex", "confidence", "target_type", "domain"];
+pub(super) const ADVICE_PLANNING: &[&str] =
+    &["allow", "reason", "strategies", "deny", "max_chars", "hints", "template"];
+pub(super) const ADVICE_REASONING: &[&str] = &["allow", "reason", "types", "deny", "max_chars", "hints"];
+pub(super) const ADVICE_CONTEXT: &[&str] = &["allow", "reason", "files", "never", "max_results", "max_bytes"];
+pub(super) const ADVICE_MEMORY: &[&str] = &["allow", "reason", "sessions", "max_results"];
+pub(super) const ADVICE_RATE_LIMIT: &[&str] = &["max_wait", "skip_when_spent"];
 
 /// Words of `default`.
 pub(super) const DEFAULTS: &[&str] = &["deny", "ask", "allow"];
@@ -63,6 +74,14 @@ pub(super) const CAPABILITY_NAMES: &[&str] = &[
 ];
 /// Capabilities with one, as in `mcp_tool:search`.
 pub(super) const CAPABILITY_PREFIXES: &[&str] = &["mcp_tool:", "model:"];
+/// Strategies of `advice.planning` without a parameter, and the prefix of those with one.
+pub(super) const STRATEGIES: &[&str] = &["none", "step_by_step", "tree_of_thoughts", "graph_planning"];
+pub(super) const STRATEGY_PREFIX: &str = "custom:";
+/// Types of `advice.reasoning` without a parameter, and the prefix of those with one.
+pub(super) const REASONING_TYPES: &[&str] = &["chain_of_thought", "tree_of_thoughts", "re_act", "reflexion"];
+pub(super) const REASONING_PREFIX: &str = "other:";
+/// Words of `advice.memory.sessions`.
+pub(super) const MEMORY_SESSIONS: &[&str] = &["own", "principal"];
 
 /// Keys that other documents of this family have, and why they are refused here.
 pub(super) const REFUSED: &[(&str, &str)] = &[
@@ -79,5 +98,4 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
         "anomalies",
         "`anomalies` is not supported by this version of the document; write rules on `session.count(…)`",
     ),
-    ("advice", "`advice` is not supported by this version of the document; remove it"),
 ];

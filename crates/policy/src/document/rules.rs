@@ -200,7 +200,7 @@ fn read_set(node: &Node, path: &str, problems: &mut Problems) -> Vec<(String, Js
 }
 
 /// The node as JSON. Recursive; the tree is at most `MAX_DEPTH` deep.
-fn to_json(node: &Node, problems: &mut Problems) -> Option<Json> {
+pub(super) fn to_json(node: &Node, problems: &mut Problems) -> Option<Json> {
     Some(match &node.value {
         Value::Null => Json::Null,
         Value::Bool(value) => Json::Bool(*value),

@@ -41,6 +41,14 @@ mod tests {
             ("active_hours", keys::ACTIVE_HOURS),
             ("capabilities", keys::CAPABILITIES),
             ("approval", keys::APPROVAL),
+            ("advice", keys::ADVICE),
+            ("advice_idle", keys::ADVICE_IDLE),
+            ("advice_intent", keys::ADVICE_INTENT),
+            ("advice_planning", keys::ADVICE_PLANNING),
+            ("advice_reasoning", keys::ADVICE_REASONING),
+            ("advice_context", keys::ADVICE_CONTEXT),
+            ("advice_memory", keys::ADVICE_MEMORY),
+            ("advice_rate_limit", keys::ADVICE_RATE_LIMIT),
         ];
         let schema = schema();
         let definitions = schema.get("definitions").expect("definitions");
@@ -72,19 +80,28 @@ mod tests {
             ("/definitions/rule/properties/then/enum", keys::EFFECTS),
             ("/definitions/data/properties/credential_action/enum", keys::CREDENTIAL_ACTIONS),
             ("/definitions/budget/properties/action_on_exceed/enum", keys::EXCEED_ACTIONS),
+            ("/definitions/advice_memory/properties/sessions/enum", keys::MEMORY_SESSIONS),
         ] {
             let listed = schema.pointer(pointer).and_then(Json::as_array).expect(pointer);
             let listed: Vec<&str> = listed.iter().filter_map(Json::as_str).collect();
             assert_eq!(listed, words, "{pointer}");
         }
-        let pattern =
-            schema.pointer("/definitions/capabilities/properties/deny/items/pattern").and_then(Json::as_str);
-        let pattern = regex::Regex::new(pattern.expect("a pattern")).expect("a regular expression");
-        for name in keys::CAPABILITY_NAMES {
-            assert!(pattern.is_match(name), "{name}");
-        }
-        for prefix in keys::CAPABILITY_PREFIXES {
-            assert!(pattern.is_match(&format!("{prefix}x")) && !pattern.is_match(prefix), "{prefix}");
+        let named: [(&str, &[&str], &[&str]); 3] = [
+            ("capabilities/properties/deny", keys::CAPABILITY_NAMES, keys::CAPABILITY_PREFIXES),
+            ("advice_planning/properties/strategies", keys::STRATEGIES, &[keys::STRATEGY_PREFIX]),
+            ("advice_reasoning/properties/types", keys::REASONING_TYPES, &[keys::REASONING_PREFIX]),
+        ];
+        for (place, names, prefixes) in named {
+            let pattern =
+                schema.pointer(&format!("/definitions/{place}/items/pattern")).and_then(Json::as_str);
+            let pattern = regex::Regex::new(pattern.expect("a pattern")).expect("a regular expression");
+            for name in names {
+                assert!(pattern.is_match(name), "{name}");
+            }
+            for prefix in prefixes {
+                assert!(pattern.is_match(&format!("{prefix}x")) && !pattern.is_match(prefix), "{prefix}");
+            }
+            assert!(!pattern.is_match("something_else"));
         }
     }
 

@@ -98,7 +98,7 @@ pub(super) fn read_data(node: &Node, problems: &mut Problems) -> Option<DataSect
     Some(DataSection { sensitive_patterns, credential_action, at })
 }
 
-fn read_pattern(item: &Node, name: &str, problems: &mut Problems) -> Option<Located<String>> {
+pub(super) fn read_pattern(item: &Node, name: &str, problems: &mut Problems) -> Option<Located<String>> {
     let written = fields::text(item, name, problems)?;
     let refused = if written.value.is_empty() {
         "the pattern is empty".to_owned()
@@ -126,11 +126,15 @@ fn read_pattern(item: &Node, name: &str, problems: &mut Problems) -> Option<Loca
 
 pub(super) fn read_schedule(node: &Node, problems: &mut Problems) -> Option<Located<ActiveHours>> {
     let schedule = Fields::closed(node, "schedule", keys::SCHEDULE, problems)?;
-    let hours = schedule.get("active_hours")?;
-    let fields = Fields::closed(hours, "schedule.active_hours", keys::ACTIVE_HOURS, problems)?;
+    read_hours(schedule.get("active_hours")?, "schedule.active_hours", problems)
+}
+
+/// Hours of the day, with their place.
+pub(super) fn read_hours(node: &Node, path: &str, problems: &mut Problems) -> Option<Located<ActiveHours>> {
+    let fields = Fields::closed(node, path, keys::ACTIVE_HOURS, problems)?;
     for key in keys::ACTIVE_HOURS {
         if fields.get(key).is_none() {
-            problems.add(fields.at, format!("`schedule.active_hours` needs `{key}`"));
+            problems.add(fields.at, format!("`{path}` needs `{key}`"));
         }
     }
     let start = read_minute(&fields, "start", problems);
@@ -139,10 +143,8 @@ pub(super) fn read_schedule(node: &Node, problems: &mut Problems) -> Option<Loca
     let (start, end, timezone) = (start?, end?, timezone?);
     if start == end {
         let at = fields.get("end").map_or(fields.at, |node| node.at);
-        problems.add(
-            at,
-            "`schedule.active_hours` begins and ends at the same minute, so that nothing would ever run",
-        );
+        problems
+            .add(at, format!("`{path}` begins and ends at the same minute, so that nothing would ever run"));
         return None;
     }
     let end = if end == 23 * 60 + 59 { 24 * 60 } else { end };

@@ -101,7 +101,7 @@ fn judge_budget(
     }
 }
 
-fn window_start(
+pub(crate) fn window_start(
     limit: &Limit,
     budget: &BudgetSection,
     input: &Input,

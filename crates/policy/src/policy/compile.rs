@@ -1,9 +1,11 @@
 //! From sources to a policy: reads every document, finds the modules they name, compiles conditions, collects all problems.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::source::{self, Source, SourceRole, module_name};
-use super::{CompiledModule, CompiledRule, ModuleEngine, Policy, RuleIndex};
+use super::{CompiledAdvice, CompiledModule, CompiledRule, ModuleEngine, Policy, RuleIndex};
+use crate::advice::Part;
 use crate::condition::Condition;
 use crate::document::{CredentialAction, Document, Located, Module, Position, Problem, read_document};
 use crate::lint::Warning;
@@ -13,6 +15,8 @@ use crate::scan::Scanner;
 
 /// The most documents that a policy may have.
 const MAX_DOCUMENTS: usize = 1000;
+/// The most intents that all documents may have together.
+const MAX_INTENTS: usize = 1024;
 
 pub(super) fn closed() -> Policy {
     Policy {
@@ -24,6 +28,7 @@ pub(super) fn closed() -> Policy {
         modules: Vec::new(),
         scanner: Scanner::default(),
         credential_action: None,
+        advice: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -41,6 +46,7 @@ pub(super) fn compile(mut sources: Vec<Source>) -> Result<Policy, Vec<Problem>> 
         compile_modules(number, document, &sources, &mut used, &mut modules, &mut problems);
     }
     let scanner = compile_scanner(&documents, &mut problems);
+    let advice = compile_advice(&documents, &mut problems);
     if !problems.is_empty() {
         problems.sort();
         problems.dedup();
@@ -57,6 +63,7 @@ pub(super) fn compile(mut sources: Vec<Source>) -> Result<Policy, Vec<Problem>> 
         rules,
         modules,
         scanner,
+        advice,
         warnings,
     })
 }
@@ -180,6 +187,29 @@ fn compile_scanner(documents: &[Document], problems: &mut Vec<Problem>) -> Scann
             Scanner::default()
         }
     }
+}
+
+fn compile_advice(documents: &[Document], problems: &mut Vec<Problem>) -> Vec<CompiledAdvice> {
+    let mut compiled = Vec::new();
+    let mut intents = 0_usize;
+    for (number, document) in documents.iter().enumerate() {
+        let Some(section) = &document.advice else { continue };
+        let before = intents;
+        intents = intents.saturating_add(section.intents.len());
+        let mut refuse = |at: Position, message: String| {
+            problems.push(Problem { file: document.file.clone(), at, message });
+        };
+        if let Some(first_too_many) = section.intents.get(MAX_INTENTS.saturating_sub(before)) {
+            let message = format!("at most {MAX_INTENTS} intents are allowed in all documents together");
+            refuse(first_too_many.at, message);
+            return compiled;
+        }
+        match Part::compile(section) {
+            Ok(part) => compiled.push(CompiledAdvice { document: number, part: Arc::new(part) }),
+            Err(problem) => refuse(problem.at, format!("`advice`: {}", problem.value)),
+        }
+    }
+    compiled
 }
 
 /// The most protective of the actions that are written; `None` if none is.

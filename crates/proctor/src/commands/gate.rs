@@ -11,7 +11,7 @@ use proctor_core::json::Json;
 use proctor_core::session::Caller;
 
 use super::Context;
-use crate::access::{Access, Mode, Relay, local_caller};
+use crate::access::{Access, Mode, Owner, Relay, local_caller};
 use crate::engine::{Answer, Engine};
 use crate::failure::{OK, Outcome};
 use crate::gate::{self, Due};
@@ -77,7 +77,7 @@ enum Ticket {
 
 fn open(context: &Context) -> Result<Backend, crate::failure::Failure> {
     match Access::open(&context.config, Mode::Gate)? {
-        Access::Owner(engine) => {
+        Access::Owner(Owner { engine, .. }) => {
             for weakening in engine.policy().weakenings() {
                 log::say(&format!("weaker than closed: {weakening}"));
             }

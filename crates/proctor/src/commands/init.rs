@@ -92,7 +92,7 @@ pub fn default_credential() -> Result<PathBuf, Failure> {
 }
 
 /// Makes the approver's key, or takes the one that is there, and registers it with the ledger.
-fn make_credential(
+pub(super) fn make_credential(
     file: &Path,
     name: Option<&str>,
     state: &StateDir,

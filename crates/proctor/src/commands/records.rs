@@ -32,14 +32,14 @@ impl Owner {
     pub fn command(&mut self, command: &Json) -> Result<Json, Failure> {
         match &mut self.access {
             Access::Relay(relay) => relay.command(command),
-            Access::Owner(engine) => owner::run(command, &self.state, engine).map_err(Failure::from),
+            Access::Owner(own) => owner::run(command, &self.state, &own.engine).map_err(Failure::from),
         }
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if let Access::Owner(engine) = &self.access {
+        if let Access::Owner(crate::access::Owner { engine, .. }) = &self.access {
             engine.finish();
         }
     }

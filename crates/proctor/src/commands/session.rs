@@ -15,6 +15,7 @@ use proctor_ledger::store::{Field, Filter, Order};
 use super::{Context, records};
 use crate::access::open_reader;
 use crate::cli::SessionCommand;
+use crate::doors::ahp::fold_runs;
 use crate::failure::{Failure, OK, Outcome};
 use crate::output;
 
@@ -144,16 +145,46 @@ fn show(context: &Context, reader: &Reader, session: SessionId) -> Outcome {
         let line = records::line(&record);
         let part = |index: usize| line.get(index).map_or("", String::as_str);
         output::data(format!("{:>8}  {}  {:<11}  {}", part(0), part(1), part(2), part(4)))?;
-        if record.envelope.kind == RecordKind::Decision
-            && let Some(text) = target(reader, record.seq)
-        {
+        let detail = match record.envelope.kind {
+            RecordKind::Decision => target(reader, record.seq),
+            RecordKind::Alarm => problem(reader, record.seq),
+            _ => None,
+        };
+        if let Some(text) = detail {
             output::data(format!("{:>8}  {}", "", output::dim(&output::shown(&text, 100))))?;
         }
     }
     if !any {
         return Err(Failure::from(format!("there is no session {session}")));
     }
+    if !context.json {
+        show_runs(reader, session)?;
+    }
     Ok(OK)
+}
+
+/// The runs that the agent reported about, as they stand now.
+fn show_runs(reader: &Reader, session: SessionId) -> Result<(), Failure> {
+    for (id, run) in fold_runs(reader, session) {
+        let status = run.status.map_or("-", |status| status.name());
+        let done = run.tasks.iter().filter(|task| !task.status.is_open()).count();
+        let verified = run.verification.as_ref().map_or("not verified", |it| it.status.name());
+        let id = output::shown(&id, 40);
+        output::data(format!(
+            "run {id}: {status}, {done} of {} tasks done, verification: {verified}",
+            run.tasks.len()
+        ))?;
+        for risk in run.verification.iter().flat_map(|it| &it.residual_risks).take(10) {
+            output::data(format!("    risk: {}", output::shown(risk, 100)))?;
+        }
+    }
+    Ok(())
+}
+
+/// What an alarm is about, in one line.
+fn problem(reader: &Reader, sequence: u64) -> Option<String> {
+    let BodyState::Present { bytes, .. } = reader.body(sequence).ok()? else { return None };
+    Json::parse(&bytes).ok()?.get("problem")?.as_str().map(str::to_owned)
 }
 
 /// What the action was about, in one line.
@@ -191,6 +222,11 @@ pub fn read_trace(reader: &Reader, session: SessionId) -> Result<Trace, Failure>
                 let of = envelope.links.first().copied();
                 let step = trace.steps.iter_mut().find(|step| Some(step.sequence) == of);
                 if let (Some(step), Some(result)) = (step, body.get("result")) {
+                    if step.kind == StepKind::LlmCall
+                        && let Some(text) = response_text(result)
+                    {
+                        text.clone_into(&mut trace.output);
+                    }
                     step.result = result.clone();
                 }
             }
@@ -203,6 +239,11 @@ pub fn read_trace(reader: &Reader, session: SessionId) -> Result<Trace, Failure>
         }
     }
     Ok(trace)
+}
+
+/// What a model answered, in any of the members that agents use.
+fn response_text(result: &Json) -> Option<&str> {
+    ["response_text", "response", "text", "content"].iter().find_map(|name| result.get(name)?.as_str())
 }
 
 fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, effect: Option<Effect>) {

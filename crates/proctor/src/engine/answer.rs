@@ -47,6 +47,21 @@ impl Answer {
         }
     }
 
+    /// The decision.
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// The record's identifier and sequence, if there is one.
+    pub fn record(&self) -> Option<(RecordId, u64)> {
+        self.recorded.map(|recorded| (recorded.id, recorded.sequence))
+    }
+
+    /// The session, if it was recorded in one.
+    pub fn session(&self) -> Option<SessionId> {
+        self.session
+    }
+
     /// The JSON form, one line of `proctor gate`.
     pub fn to_json(&self) -> Json {
         let decision = &self.decision;

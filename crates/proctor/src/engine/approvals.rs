@@ -94,7 +94,10 @@ impl Engine {
         let pending = self.append(&mut inner, envelope, Some(body), Some(deadline));
         drop(inner);
         match pending.wait_until(deadline) {
-            Ok(receipt) => Ok((order, receipt.seq())),
+            Ok(receipt) => {
+                self.decided.send_modify(|count| *count = count.wrapping_add(1));
+                Ok((order, receipt.seq()))
+            }
             Err(NotRecorded::Once { .. }) => Err(ApprovalRefusal::Decided(id)),
             Err(problem) => Err(ApprovalRefusal::NotRecorded(problem.to_string())),
         }

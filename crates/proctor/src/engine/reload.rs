@@ -6,6 +6,7 @@ use proctor_policy::document::Problem;
 use proctor_policy::policy::Policy;
 
 use super::Engine;
+use super::filing::Filed;
 
 /// What a reload came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Engine {
         let listed =
             problems.iter().take(100).map(|problem| Json::from(problem.to_string())).collect::<Vec<_>>();
         let body = Json::object().with("problems", listed).to_string().into_bytes();
-        if let Err(problem) = self.record_all(&[(envelope, Some(body))]) {
+        if let Err(problem) = self.record_all(vec![Filed::new(envelope, Some(body))]) {
             crate::log::say(&format!("the refused policy is not on record: {problem}"));
         }
     }

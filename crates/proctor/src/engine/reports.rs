@@ -8,31 +8,72 @@ use proctor_core::session::{Caller, SessionKey};
 use proctor_ledger::{NotRecorded, Receipt};
 use rust_decimal::Decimal;
 
-use super::Engine;
+use super::filing::Filed;
+use super::{Engine, Filing, Wait, waiting};
 
 /// Something that an agent reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
     /// What became of an action.
-    Outcome {
-        /// The decision that it was let through by.
-        decision: RecordId,
-        /// Whether it succeeded.
-        ok: bool,
-        /// What it gave.
-        result: Json,
-        /// Tokens really used.
-        tokens: Option<u64>,
-        /// Money really spent.
-        cost_usd: Option<Decimal>,
-    },
+    Outcome(Outcome),
     /// Anything else.
     Observation {
         /// What kind of thing.
         code: String,
         /// The thing itself.
         data: Json,
+        /// Alarms that it gives cause for: code, and what is wrong.
+        alarms: Vec<(&'static str, String)>,
+        /// What it cost, if nothing was reserved for it.
+        spent: Spent,
     },
+}
+
+/// What something really cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Tokens.
+    pub tokens: Option<u64>,
+    /// Money.
+    pub cost_usd: Option<Decimal>,
+}
+
+/// What became of an action.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The decision that it was let through by.
+    pub decision: RecordId,
+    /// How it ended.
+    pub ending: Ending,
+    /// What it gave.
+    pub result: Json,
+    /// Tokens really used.
+    pub tokens: Option<u64>,
+    /// Money really spent.
+    pub cost_usd: Option<Decimal>,
+    /// How the report was bound to the decision, where the agent did not name it.
+    pub binding: Option<&'static str>,
+}
+
+/// How an action ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It succeeded.
+    Ok,
+    /// It failed.
+    Failed,
+    /// Nobody said.
+    Unknown,
+}
+
+impl Ending {
+    fn word(self) -> &'static str {
+        match self {
+            Ending::Ok => "ok",
+            Ending::Failed => "failed",
+            Ending::Unknown => "unknown",
+        }
+    }
 }
 
 impl Engine {
@@ -45,16 +86,39 @@ impl Engine {
         door: &str,
         report: Report,
     ) -> Result<Receipt, String> {
+        let filing = self.file_report(caller, agent, session, door, report)?;
+        waiting::now(self.report_filed(filing, Wait::Thread))
+    }
+
+    /// Gives a report its place in the queue.
+    pub fn file_report(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        door: &str,
+        report: Report,
+    ) -> Result<Filing, String> {
         let key = SessionKey {
             principal: caller.principal.clone(),
             agent: agent.to_owned(),
             session: session.to_owned(),
         };
         match report {
-            Report::Observation { code, data } => self.observation(caller, &key, door, &code, &data),
-            Report::Outcome { decision, ok, result, tokens, cost_usd } => {
-                self.outcome(caller, door, decision, ok, &result, tokens, cost_usd)
+            Report::Observation { code, data, alarms, spent } => {
+                self.observation(caller, &key, door, (&code, &data), &alarms, spent)
             }
+            Report::Outcome(outcome) => self.outcome(caller, door, &outcome),
+        }
+    }
+
+    /// Waits until a report is on record. Gives the receipt of its first record.
+    pub async fn report_filed(&self, filing: Filing, wait: Wait) -> Result<Receipt, String> {
+        match self.filed(filing, wait).await.map(|receipts| receipts.into_iter().next()) {
+            Ok(Some(receipt)) => Ok(receipt),
+            Ok(None) => Err("nothing was recorded".to_owned()),
+            Err(NotRecorded::Once { first }) => Err(format!("this is on record already, at {first}")),
+            Err(problem) => Err(problem.to_string()),
         }
     }
 
@@ -63,11 +127,15 @@ impl Engine {
         caller: &Caller,
         key: &SessionKey,
         door: &str,
-        code: &str,
-        data: &Json,
-    ) -> Result<Receipt, String> {
-        let mut inner = self.lock()?;
-        let session = self.session(&mut inner, key, caller, door)?;
+        (code, data): (&str, &Json),
+        alarms: &[(&'static str, String)],
+        spent: Spent,
+    ) -> Result<Filing, String> {
+        let session = {
+            let mut inner = self.lock()?;
+            self.session(&mut inner, key, caller, door)?
+        };
+        let policy = self.policy();
         let mut envelope = self.envelope(RecordKind::Observation);
         envelope.session = Some(session);
         envelope.principal = claimed(&caller.principal);
@@ -76,24 +144,25 @@ impl Engine {
         envelope.agent = claimed(&self.without_secrets(&key.agent));
         envelope.door = claimed(door);
         envelope.code = claimed(&self.without_secrets(code));
-        let data = proctor_policy::prepare::cut_json(&self.policy(), data);
+        let data = proctor_policy::prepare::cut_json(&policy, data);
         let body = Json::object().with("data", data).to_string().into_bytes();
-        drop(inner);
-        let receipts = self.record_all(&[(envelope, Some(body))]).map_err(|problem| problem.to_string())?;
-        receipts.into_iter().next().ok_or_else(|| "nothing was recorded".to_owned())
+        let mut records = vec![Filed::new(envelope.clone(), Some(body))];
+        for (code, problem) in alarms {
+            let alarm = self.beside(&envelope, RecordKind::Alarm, code, None, Vec::new());
+            let problem = proctor_policy::prepare::cut_text(&policy, problem);
+            let body = Json::object().with("problem", problem).to_string().into_bytes();
+            records.push(Filed::about_first(alarm, Some(body)));
+        }
+        let amounts = differences(&[], spent.tokens, spent.cost_usd);
+        if !amounts.is_empty() {
+            let settlement = self.beside(&envelope, RecordKind::Settlement, "", None, amounts);
+            records.push(Filed::about_first(settlement, None));
+        }
+        Ok(self.file(records))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are the members of one report")]
-    fn outcome(
-        &self,
-        caller: &Caller,
-        door: &str,
-        decision: RecordId,
-        ok: bool,
-        result: &Json,
-        tokens: Option<u64>,
-        cost_usd: Option<Decimal>,
-    ) -> Result<Receipt, String> {
+    fn outcome(&self, caller: &Caller, door: &str, outcome: &Outcome) -> Result<Filing, String> {
+        let decision = outcome.decision;
         let reader = self.ledger().reader();
         let stranger = || format!("decision {decision} is not one of yours");
         let sequence = reader.by_id(&decision).map_err(|error| error.to_string())?.ok_or_else(stranger)?;
@@ -110,37 +179,34 @@ impl Engine {
         envelope.door = claimed(door);
         envelope.tool.clone_from(&asked.tool);
         envelope.name.clone_from(&asked.name);
-        envelope.code = if ok { "ok" } else { "failed" }.to_owned();
+        envelope.code = outcome.ending.word().to_owned();
         envelope.links = vec![sequence];
         // One outcome for one decision.
         envelope.once = Some(format!("outcome:{decision}"));
         if let Some(first) = envelope.once.as_ref().and_then(|key| reader.once(key).ok().flatten()) {
             return Err(format!("the outcome of {decision} is on record already, at {first}"));
         }
-        let result = proctor_policy::prepare::cut_json(&self.policy(), result);
-        let body = Json::object().with("result", result).to_string().into_bytes();
+        let result = proctor_policy::prepare::cut_json(&self.policy(), &outcome.result);
+        let mut body = Json::object().with("result", result);
+        if let Some(binding) = outcome.binding {
+            body.push("binding", binding);
+        }
         // What was denied and done all the same is billed in full, and an alarm.
         let denied = !asked.decision.is_some_and(Effect::lets_through);
         let reserved = if denied { Vec::new() } else { asked.amounts };
-        let amounts = differences(&reserved, tokens, cost_usd);
-        let mut records = vec![(envelope.clone(), Some(body))];
+        let amounts = differences(&reserved, outcome.tokens, outcome.cost_usd);
+        let mut records = vec![Filed::new(envelope.clone(), Some(body.to_string().into_bytes()))];
         if !amounts.is_empty() {
             let once = Some(format!("settlement:{decision}"));
-            records.push((self.beside(&envelope, RecordKind::Settlement, "", once, amounts), None));
+            let settlement = self.beside(&envelope, RecordKind::Settlement, "", once, amounts);
+            records.push(Filed::new(settlement, None));
         }
         if denied {
-            records
-                .push((self.beside(&envelope, RecordKind::Alarm, "denied_but_done", None, Vec::new()), None));
+            let alarm = self.beside(&envelope, RecordKind::Alarm, "denied_but_done", None, Vec::new());
+            records.push(Filed::new(alarm, None));
         }
         // All of them are on record before the agent hears of it.
-        match self.record_all(&records).map(|receipts| receipts.into_iter().next()) {
-            Ok(Some(receipt)) => Ok(receipt),
-            Ok(None) => Err("nothing was recorded".to_owned()),
-            Err(NotRecorded::Once { first }) => {
-                Err(format!("the outcome of {decision} is on record already, at {first}"))
-            }
-            Err(problem) => Err(problem.to_string()),
-        }
+        Ok(self.file(records))
     }
 
     /// A record about the same thing as another.

@@ -1,6 +1,7 @@
 //! Which session a message belongs to: found in the ledger, or begun.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use proctor_core::digest::Digest;
 use proctor_core::id::SessionId;
@@ -44,7 +45,7 @@ impl Engine {
                 envelope.code = claimed(&self.without_secrets(&key.session));
                 envelope.once = Some(once);
                 // If this fails, so does the decision behind it in the queue, and both are taken again.
-                drop(self.append(inner, envelope, None, None));
+                drop(self.append(inner, envelope, None, Some(Instant::now() + self.answer)));
                 session
             }
         };
@@ -55,7 +56,7 @@ impl Engine {
         Ok(session)
     }
 
-    fn recorded_session(&self, once: &str) -> Result<Option<SessionId>, String> {
+    pub(super) fn recorded_session(&self, once: &str) -> Result<Option<SessionId>, String> {
         let reader = self.ledger().reader();
         let Some(sequence) = reader.once(once).map_err(|error| error.to_string())? else { return Ok(None) };
         let envelope = reader.envelope(sequence).map_err(|error| error.to_string())?;

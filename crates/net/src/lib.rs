@@ -1,0 +1,10 @@
+//! How bytes travel, both ends: stdio, Unix socket, HTTP, WebSocket, gRPC; and on them the client and server libraries of the
+//! protocols. One cargo feature a transport.
+
+pub mod ahp;
+pub mod budget;
+pub mod lines;
+#[cfg(any(feature = "http", feature = "websocket", feature = "grpc"))]
+pub mod listen;
+#[cfg(feature = "tls")]
+pub mod tls;

@@ -1,0 +1,136 @@
+//! The answers that advice gives.
+
+use std::sync::Arc;
+
+use proctor_core::json::Json;
+
+use super::part::Part;
+use super::path;
+use super::section::MemorySessions;
+
+/// Whether an idle agent may work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdleAdvice<'a> {
+    /// It may.
+    Allow,
+    /// Not now.
+    Defer {
+        /// Why.
+        reason: &'a str,
+        /// When to ask again, in milliseconds.
+        retry_after_ms: u64,
+    },
+}
+
+/// What a prompt is after.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intent<'a> {
+    /// The intent, as its rule names it.
+    pub name: &'a str,
+    /// How sure the rule is: above 0, at most 1.
+    pub confidence: f32,
+    /// What kind of thing it is about.
+    pub target_type: Option<&'a str>,
+    /// Which one: the part of the prompt that the group `target` of the rule's `regex` matched.
+    pub target_name: Option<String>,
+    /// The field of work.
+    pub domain: Option<&'a str>,
+}
+
+/// How to plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlanningAdvice<'a> {
+    /// In this way.
+    Use {
+        /// The strategy: one that was offered, or if none was, the first that documents name, or `none`.
+        strategy: &'a str,
+        /// What to keep in mind.
+        hints: Vec<&'a str>,
+        /// A template for the plan.
+        template: Option<&'a Json>,
+    },
+    /// Not at all.
+    Block {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Whether to reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReasoningAdvice<'a> {
+    /// Go on.
+    Allow {
+        /// What to keep in mind.
+        hints: Vec<&'a str>,
+    },
+    /// Not in this way, or not about this.
+    Block {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Whether context is given.
+#[derive(Debug, Clone)]
+pub enum ContextAdvice<'a> {
+    /// Within these bounds.
+    Allow(ContextScope<'a>),
+    /// None.
+    Block {
+        /// Why.
+        reason: &'a str,
+    },
+}
+
+/// The bounds of context.
+#[derive(Debug, Clone)]
+pub struct ContextScope<'a> {
+    pub(super) parts: &'a [Arc<Part>],
+    /// The most results.
+    pub max_results: u32,
+    /// The most bytes of files, together.
+    pub max_bytes: u32,
+}
+
+impl ContextScope<'_> {
+    /// Whether a file may be shown, by its path from the workspace with `/` between names. A path that leaves the workspace, or
+    /// that could be read in two ways, may not.
+    pub fn matches(&self, path: &str) -> bool {
+        path::segments(path).is_some_and(|segments| self.parts.iter().all(|part| part.shows(&segments)))
+    }
+}
+
+/// Whether memories are given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryAdvice<'a> {
+    /// Within these bounds.
+    Allow {
+        /// Of which sessions.
+        sessions: MemorySessions,
+        /// The most results.
+        max_results: u32,
+    },
+    /// None.
+    Block {
+        /// Why.
+        reason: &'a str,
+    },
+}
+
+/// What to do about a rate limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RateLimitAdvice {
+    /// Wait, then try again.
+    Retry {
+        /// How long, in milliseconds.
+        after_ms: u64,
+    },
+    /// Put it off.
+    Queue,
+    /// Give it up.
+    Skip {
+        /// Why.
+        reason: &'static str,
+    },
+}

@@ -1,0 +1,283 @@
+//! `proctor harness`: the Agent Harness Protocol on stdin and stdout, until stdin ends.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proctor_net::ahp::rpc::{self, Id, Message};
+use proctor_net::ahp::server::stdio::{self, StandardInput, StandardOutput};
+use proctor_net::ahp::server::{Peer, StreamLimits, closed_reply};
+use proctor_net::lines::{Line, Lines, MAX_MESSAGE};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Context, serve};
+use crate::access::{Access, Mode, Owner};
+use crate::config::Config;
+use crate::failure::{Failure, OK, Outcome};
+use crate::{log, watch};
+
+/// Requests that wait for the owner at a time; then stdin is not read further.
+const WINDOW: usize = 256;
+/// How much longer than the owner's own limit its answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) fn run(context: &Context) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::from(error.to_string()))?;
+    let first = open(&context.config)?;
+    let stop = CancellationToken::new();
+    let ended = runtime.block_on(async {
+        let watcher = stop.clone();
+        let signal = tokio::spawn(async move {
+            let signal = serve::stop_signal().await;
+            watcher.cancel();
+            signal
+        });
+        let owner = converse(&context.config, first, &stop).await;
+        let signal = if stop.is_cancelled() { signal.await.ok().and_then(Result::ok) } else { None };
+        (owner, signal)
+    });
+    let (owner, signal) = ended;
+    if let Some(owner) = owner {
+        owner.engine.finish();
+    }
+    runtime.shutdown_background();
+    Ok(signal.map_or(OK, |signal| u8::try_from(128 + signal).unwrap_or(1)))
+}
+
+/// Who decides: this process, or the owner that it relays to.
+enum Backend {
+    Own(Owner),
+    Relay(std::os::unix::net::UnixStream, Vec<u8>),
+}
+
+fn open(config: &Config) -> Result<Backend, Failure> {
+    match Access::open(config, Mode::Ahp)? {
+        Access::Owner(owner) => {
+            for weakening in owner.engine.policy().weakenings() {
+                log::say(&format!("weaker than closed: {weakening}"));
+            }
+            if let Some(path) = &config.policy {
+                watch::start(path, &owner.engine);
+            }
+            Ok(Backend::Own(owner))
+        }
+        Access::Relay(relay) => {
+            log::say("another process owns the state directory: relaying to it, its policy decides");
+            Ok(Backend::Relay(relay.stream, relay.answers.buffer().to_vec()))
+        }
+    }
+}
+
+/// Serves stdin until it ends. Gives the owner, if this process became it.
+async fn converse(config: &Config, first: Backend, stop: &CancellationToken) -> Option<Owner> {
+    let (input, mut output) = (stdio::input(), stdio::output());
+    let mut lines = Lines::new(input, MAX_MESSAGE);
+    let mut backend = first;
+    let mut unserved: Option<Bytes> = None;
+    loop {
+        match backend {
+            Backend::Own(owner) => {
+                serve_own(&owner, lines, unserved, output, stop).await;
+                return Some(owner);
+            }
+            Backend::Relay(stream, early) => {
+                let relayed =
+                    relay(config, stream, early, &mut lines, &mut output, unserved.take(), stop).await;
+                match relayed {
+                    Ok(Ended::Input) => return None,
+                    Ok(Ended::Owner) => log::say("the owner of the state directory is gone"),
+                    Err(error) => {
+                        log::say(&format!("stdout is gone: {error}"));
+                        return None;
+                    }
+                }
+            }
+        }
+        // Until somebody owns the directory again, everything is blocked.
+        backend = loop {
+            let line = tokio::select! {
+                line = lines.next() => line,
+                () = stop.cancelled() => return None,
+            };
+            let text = match line {
+                Ok(Some(Line::Text(text))) => text,
+                Ok(Some(Line::TooLong)) => {
+                    if say_too_long(&mut output).await.is_err() {
+                        return None;
+                    }
+                    continue;
+                }
+                Ok(None) | Err(_) => return None,
+            };
+            let settings = config.clone();
+            match tokio::task::spawn_blocking(move || open(&settings)).await {
+                Ok(Ok(reopened)) => {
+                    unserved = Some(text);
+                    break reopened;
+                }
+                Ok(Err(failure)) => log::say(&failure.lines.join("; ")),
+                Err(error) => log::say(&error.to_string()),
+            }
+            if block(&text, &mut output).await.is_err() {
+                return None;
+            }
+        };
+    }
+}
+
+async fn serve_own(
+    owner: &Owner,
+    lines: Lines<StandardInput>,
+    unserved: Option<Bytes>,
+    output: StandardOutput,
+    stop: &CancellationToken,
+) {
+    let (buffered, input) = lines.into_parts();
+    let mut before = unserved.map(|line| line.to_vec()).unwrap_or_default();
+    if !before.is_empty() {
+        before.push(b'\n');
+    }
+    before.extend_from_slice(&buffered);
+    let reader = io::Cursor::new(before).chain(input);
+    let limits = StreamLimits::stdio();
+    let served =
+        owner.ahp.server().serve_stream_until(Peer::this_process(), reader, output, &limits, stop).await;
+    if let Err(error) = served {
+        log::say(&format!("the stream ended: {error}"));
+    }
+}
+
+enum Ended {
+    /// There is nothing more to serve.
+    Input,
+    /// The owner does not answer any more.
+    Owner,
+}
+
+/// A request that the owner has not answered yet, with what is answered if it never does.
+struct Waiting {
+    id: Id,
+    closed: String,
+    until: Instant,
+}
+
+/// Passes messages to the owner and its answers back.
+async fn relay(
+    config: &Config,
+    stream: std::os::unix::net::UnixStream,
+    early: Vec<u8>,
+    lines: &mut Lines<StandardInput>,
+    output: &mut StandardOutput,
+    unserved: Option<Bytes>,
+    stop: &CancellationToken,
+) -> io::Result<Ended> {
+    let most = config.ahp.answer + PATIENCE;
+    let mut waiting: VecDeque<Waiting> = VecDeque::new();
+    let connected = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+    let Ok(stream) = connected else { return Ok(Ended::Owner) };
+    let (reading, mut writing) = stream.into_split();
+    let mut answers = Lines::new(io::Cursor::new(early).chain(reading), MAX_MESSAGE);
+    let mut ended = false;
+    let mut next = unserved.map(Line::Text);
+    let outcome = loop {
+        if let Some(line) = next.take() {
+            match line {
+                Line::Text(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Line::Text(line) => {
+                    if let Some(closed) = closed(&line) {
+                        waiting.push_back(Waiting {
+                            id: closed.0,
+                            closed: closed.1,
+                            until: Instant::now() + most,
+                        });
+                    }
+                    let sent = async {
+                        writing.write_all(&line).await?;
+                        writing.write_all(b"\n").await
+                    };
+                    if !matches!(tokio::time::timeout(most, sent).await, Ok(Ok(()))) {
+                        break Ended::Owner;
+                    }
+                }
+                Line::TooLong => say_too_long(output).await?,
+            }
+            continue;
+        }
+        if ended && waiting.is_empty() {
+            break Ended::Input;
+        }
+        let deadline = waiting.front().map_or_else(|| Instant::now() + most, |first| first.until);
+        tokio::select! {
+            answer = answers.next() => match answer {
+                Ok(Some(Line::Text(answer))) => {
+                    forget(&mut waiting, &answer);
+                    output.write_all(&answer).await?;
+                    output.write_all(b"\n").await?;
+                    output.flush().await?;
+                }
+                _ => break Ended::Owner,
+            },
+            line = lines.next(), if !ended && waiting.len() < WINDOW => match line {
+                Ok(Some(line)) => next = Some(line),
+                Ok(None) | Err(_) => ended = true,
+            },
+            () = stop.cancelled(), if !ended => ended = true,
+            () = tokio::time::sleep_until(deadline), if !waiting.is_empty() => break Ended::Owner,
+        }
+    };
+    // What the owner did not answer is answered closed: an agent must not wait for ever, nor take silence for a yes.
+    for request in waiting {
+        output.write_all(request.closed.as_bytes()).await?;
+        output.write_all(b"\n").await?;
+    }
+    output.flush().await?;
+    Ok(if ended { Ended::Input } else { outcome })
+}
+
+const GONE: &str = "not recorded: the owner of the state directory does not answer";
+
+fn closed(line: &[u8]) -> Option<(Id, String)> {
+    let message = rpc::read(line).ok()?;
+    let reply = closed_reply(&message, GONE)?;
+    match message {
+        Message::Request { id, .. } => Some((id, reply)),
+        Message::Notification { .. } => None,
+    }
+}
+
+async fn block(line: &[u8], output: &mut StandardOutput) -> io::Result<()> {
+    let reply = match rpc::read(line) {
+        Ok(message) => closed_reply(&message, GONE),
+        Err(unreadable) => Some(rpc::refuse(&unreadable.id, &unreadable.error)),
+    };
+    if let Some(reply) = reply {
+        output.write_all(reply.as_bytes()).await?;
+        output.write_all(b"\n").await?;
+        output.flush().await?;
+    }
+    Ok(())
+}
+
+async fn say_too_long(output: &mut StandardOutput) -> io::Result<()> {
+    let error =
+        rpc::RpcError::new(rpc::INVALID_REQUEST, format!("Invalid request: over {MAX_MESSAGE} bytes"));
+    output.write_all(rpc::refuse(&Id::Null, &error).as_bytes()).await?;
+    output.write_all(b"\n").await?;
+    output.flush().await
+}
+
+/// The request that an answer belongs to does not wait any more.
+fn forget(waiting: &mut VecDeque<Waiting>, answer: &[u8]) {
+    let Ok(answer) = proctor_core::json::Json::parse(answer) else { return };
+    if let Some(at) = waiting.iter().position(|request| Some(&request.id.to_json()) == answer.get("id")) {
+        waiting.remove(at);
+    }
+}

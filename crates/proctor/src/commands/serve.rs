@@ -1,0 +1,213 @@
+//! `proctor serve`: all doors, until it is told to stop.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proctor_core::json::Json;
+use proctor_net::ahp::server::auth::{Credentials, may_listen};
+use proctor_net::ahp::server::unix::{Listening, UnixOptions};
+use proctor_net::ahp::server::{grpc, http, websocket};
+use proctor_net::listen::{self, ListenOptions};
+use proctor_net::tls::ServerTls;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::Context;
+use crate::access::{Access, Mode, Owner};
+use crate::config::{Config, TlsFiles};
+use crate::failure::{Failure, Outcome};
+use crate::{log, output, owner, watch};
+
+/// What is bound.
+pub struct Bound {
+    /// HTTP and WebSocket.
+    pub http: SocketAddr,
+    /// gRPC.
+    pub grpc: SocketAddr,
+    /// The Unix socket.
+    pub socket: PathBuf,
+}
+
+pub(super) fn run(context: &Context) -> Outcome {
+    let owner = own(&context.config)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::from(error.to_string()))?;
+    let stop = CancellationToken::new();
+    let outcome = runtime.block_on(async {
+        let serving = start(&context.config, &owner, &stop).await?;
+        announce(context, &serving.bound)?;
+        let signal = stop_signal().await?;
+        stop.cancel();
+        serving.finished().await;
+        Ok(signal)
+    });
+    owner.engine.finish();
+    // What still hangs must not keep the process.
+    runtime.shutdown_background();
+    outcome.map(|signal: i32| u8::try_from(128 + signal).unwrap_or(1))
+}
+
+/// Becomes the owner of the state directory; a server cannot be a relay.
+pub(super) fn own(config: &Config) -> Result<Owner, Failure> {
+    let owner = match Access::open(config, Mode::Ahp)? {
+        Access::Owner(owner) => owner,
+        Access::Relay(_) => {
+            return Err(Failure::from(format!(
+                "{} is owned by another process: stop that one, or use another `--state`",
+                config.state.display()
+            )));
+        }
+    };
+    for weakening in owner.engine.policy().weakenings() {
+        log::say(&format!("weaker than closed: {weakening}"));
+    }
+    if let Some(path) = &config.policy {
+        watch::start(path, &owner.engine);
+    }
+    Ok(owner)
+}
+
+/// Doors that are open.
+pub(super) struct Serving {
+    /// Where.
+    pub bound: Bound,
+    tasks: tokio::task::JoinSet<std::io::Result<()>>,
+}
+
+impl Serving {
+    /// Waits until all are closed.
+    pub async fn finished(mut self) {
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Ok(Err(error)) = ended {
+                log::say(&format!("a door closed with an error: {error}"));
+            }
+        }
+    }
+}
+
+/// Opens all doors.
+pub(super) async fn start(
+    config: &Config,
+    owner: &Owner,
+    stop: &CancellationToken,
+) -> Result<Serving, Failure> {
+    let tls = config.tls.as_ref().map(read_tls).transpose()?;
+    let credentials = Arc::new(credentials(config, tls.as_ref()));
+    for address in [config.http, config.grpc] {
+        may_listen(address, !credentials.is_empty())?;
+    }
+    let http = bind(config.http).await?;
+    let grpc = bind(config.grpc).await?;
+    let link = config.ahp.socket.clone().unwrap_or_else(|| config.state.join("run").join("ahp.sock"));
+    let listening = bind_socket(&link).await?;
+    let bound = Bound {
+        http: local_address(&http)?,
+        grpc: local_address(&grpc)?,
+        socket: listening.path().to_owned(),
+    };
+    let server = owner.ahp.server();
+    let options = ListenOptions { tls, ..ListenOptions::default() };
+    let health = axum::Router::new().route("/healthz", axum::routing::get(|| async { "ok\n" }));
+    let app = http::router(server.clone(), Arc::clone(&credentials))
+        .merge(websocket::router(server.clone(), Arc::clone(&credentials)))
+        .merge(health);
+    let calls = grpc::routes(server.clone(), credentials);
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(listen::serve(http, app, options.clone(), stop.clone()));
+    tasks.spawn(listen::serve(grpc, calls, options, stop.clone()));
+    tasks.spawn(listening.serve(server, UnixOptions::default(), stop.clone()));
+    Ok(Serving { bound, tasks })
+}
+
+fn announce(context: &Context, bound: &Bound) -> Result<(), Failure> {
+    let state = std::path::absolute(&context.config.state).unwrap_or_else(|_| context.config.state.clone());
+    if context.json {
+        return output::data(
+            Json::object()
+                .with("http", bound.http.to_string())
+                .with("grpc", bound.grpc.to_string())
+                .with("ahp_socket", bound.socket.display().to_string())
+                .with("state", state.display().to_string())
+                .with("pid", std::process::id()),
+        );
+    }
+    let scheme =
+        |plain: &str| if context.config.tls.is_some() { format!("{plain}s") } else { plain.to_owned() };
+    output::data(format!("AHP     {}://{}/ahp", scheme("http"), bound.http))?;
+    output::data(format!("        {}://{}/ahp", scheme("ws"), bound.http))?;
+    output::data(format!("        {}", bound.socket.display()))?;
+    output::data(format!("gRPC    {}://{}", scheme("http"), bound.grpc))?;
+    output::data(format!("state   {}", state.display()))
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| Failure::from(format!("{address}: {error}")))
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
+    listener.local_addr().map_err(|error| Failure::from(error.to_string()))
+}
+
+/// Listens on a socket; a path that is too long for the system leads to one that is not, and is linked to it.
+async fn bind_socket(link: &Path) -> Result<Listening, Failure> {
+    let fail = |path: &Path, error: std::io::Error| Failure::from(format!("{}: {error}", path.display()));
+    let path = owner::socket_path(link);
+    let linked = std::path::absolute(link).unwrap_or_else(|_| link.to_owned()) != path;
+    if let Some(folder) = path.parent() {
+        if linked {
+            owner::private_folder(folder)?;
+        } else {
+            std::fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;
+        }
+    }
+    let listening = Listening::bind(&path).await.map_err(|error| fail(&path, error))?;
+    if linked {
+        if let Some(folder) = link.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;
+        }
+        match std::fs::symlink_metadata(link) {
+            Ok(found) if found.is_symlink() => {
+                std::fs::remove_file(link).map_err(|error| fail(link, error))?;
+            }
+            Ok(_) => return Err(Failure::from(format!("{}: something else is there", link.display()))),
+            Err(_) => {}
+        }
+        std::os::unix::fs::symlink(&path, link).map_err(|error| fail(link, error))?;
+    }
+    Ok(listening)
+}
+
+fn read_tls(files: &TlsFiles) -> Result<ServerTls, Failure> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|error| Failure::from(format!("{}: {error}", path.display())))
+    };
+    let authority = files.client_ca.as_deref().map(read).transpose()?;
+    ServerTls::from_pem(&read(&files.certificate)?, &read(&files.key)?, authority.as_deref())
+        .map_err(|problem| Failure::from(format!("{}: {problem}", files.certificate.display())))
+}
+
+fn credentials(config: &Config, tls: Option<&ServerTls>) -> Credentials {
+    let mut credentials = Credentials::none();
+    for token in &config.ahp.tokens {
+        credentials = credentials.with_digest(token.name.as_str(), token.secret.0);
+    }
+    if tls.is_some_and(ServerTls::asks_for_certificates) {
+        credentials.with_client_certificates()
+    } else {
+        credentials
+    }
+}
+
+/// Waits for SIGINT or SIGTERM.
+pub(super) async fn stop_signal() -> Result<i32, Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind: SignalKind| signal(kind).map_err(|error| Failure::from(error.to_string()));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(tokio::select! {
+        _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+        _ = terminate.recv() => SignalKind::terminate().as_raw_value(),
+    })
+}

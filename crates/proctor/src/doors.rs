@@ -1,0 +1,3 @@
+//! The doors: each translates the messages of a protocol to words of `core`, asks, and translates back.
+
+pub mod ahp;

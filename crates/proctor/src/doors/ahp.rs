@@ -1,0 +1,545 @@
+//! The door of the Agent Harness Protocol: an agent asks before it acts.
+//!
+//! Every event becomes a record: a proposed action or prompt a decision, its report an outcome, everything else an observation, which
+//! for questions holds the answer too. Nothing is answered before it is on record.
+
+mod action;
+mod advice;
+mod answer;
+mod binding;
+mod context;
+mod memory;
+mod query;
+mod reported;
+mod runs;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use proctor_core::decision::Effect;
+use proctor_core::json::Json;
+use proctor_core::session::Caller;
+use proctor_net::ahp::server::{AhpServer, EventHandler, HandlerError, Identity, Peer, Violation};
+use proctor_net::ahp::{
+    AhpEvent, ConfirmationDecision, ConfirmationEvent, ContextPerceptionDecision, ContextPerceptionEvent,
+    Decision, Entry, EventType, HandshakeRequest, HarnessConfig, IdleDecision, IdleEvent,
+    IntentDetectionDecision, IntentDetectionEvent, MemoryRecallDecision, MemoryRecallEvent, PlanningDecision,
+    PlanningEvent, QueryRequest, QueryResponse, RateLimitDecision, RateLimitEvent, ReasoningDecision,
+    ReasoningEvent,
+};
+use proctor_policy::advice::Advice;
+use serde::Serialize;
+
+use crate::access::local_caller;
+use crate::config::AhpSettings;
+use crate::engine::{Answer, Engine, Proposal, Report, Spent, Wait};
+
+use action::{CONFIRMATION, DOOR, Read};
+use answer::Asked;
+use binding::{Open, OpenDecisions};
+use runs::Runs;
+
+pub use runs::fold_runs;
+
+/// How much earlier than the server the door itself gives up: what it could not record is then known.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// How often a full queue is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Where messages wait, in order of arrival, while the ledger's queue is full.
+#[derive(Default)]
+struct Line {
+    waiting: AtomicUsize,
+    order: tokio::sync::Mutex<()>,
+}
+
+/// The right to put records into the queue now; held while that is done, so that nobody overtakes.
+struct Room<'a> {
+    _place: Option<(tokio::sync::MutexGuard<'a, ()>, Place<'a>)>,
+}
+
+/// A place in the line, given up when dropped.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(waiting: &'a AtomicUsize) -> Place<'a> {
+        waiting.fetch_add(1, Ordering::SeqCst);
+        Place(waiting)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Notices when a caller goes away before it has its answer.
+struct Waiter<'a> {
+    given_up: Option<&'a AtomicU64>,
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if let Some(count) = self.given_up {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// The door. Cheap to clone.
+#[derive(Clone)]
+pub struct AhpDoor {
+    shared: Arc<Shared>,
+    /// Who acts on standard input.
+    this_user: Caller,
+}
+
+struct Shared {
+    engine: Arc<Engine>,
+    settings: AhpSettings,
+    open: Mutex<OpenDecisions>,
+    runs: Mutex<Runs>,
+    line: Line,
+    /// Answers that nobody waited for: their decisions may be on record without being remembered here.
+    given_up: AtomicU64,
+}
+
+impl AhpDoor {
+    /// The door in front of this engine.
+    pub fn new(engine: Arc<Engine>, settings: AhpSettings) -> AhpDoor {
+        let this_user = settings.this_user.clone();
+        let shared = Shared {
+            engine,
+            settings,
+            open: Mutex::default(),
+            runs: Mutex::default(),
+            line: Line::default(),
+            given_up: AtomicU64::new(0),
+        };
+        AhpDoor { shared: Arc::new(shared), this_user }
+    }
+
+    /// The same door, for a user who came in through another process.
+    pub fn for_user(&self, caller: Caller) -> AhpDoor {
+        AhpDoor { shared: Arc::clone(&self.shared), this_user: caller }
+    }
+
+    /// The server that speaks the protocol for it, on any transport.
+    pub fn server(&self) -> AhpServer<AhpDoor> {
+        let settings = &self.shared.settings;
+        let kinds = EventType::ALL.into_iter().filter(|kind| !matches!(kind, EventType::Handshake));
+        let capabilities = kinds.map(EventType::name).chain(["batch", "approvals"]);
+        let answer_ms = u64::try_from(settings.answer.as_millis()).unwrap_or(u64::MAX);
+        AhpServer::new(self.clone())
+            .with_info("proctor", env!("CARGO_PKG_VERSION"))
+            .with_capabilities(capabilities)
+            .with_config(HarnessConfig {
+                timeout_ms: Some(answer_ms),
+                batch_size: Some(settings.batch_size),
+                max_depth: Some(settings.max_depth),
+            })
+            .lenient(settings.lenient)
+            .answer_within(settings.answer)
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        &self.shared.engine
+    }
+
+    /// What the policy advises this caller.
+    fn advice(&self, caller: &Caller) -> Advice {
+        self.engine().policy().advice(caller)
+    }
+
+    /// Who acts, by what the transport has proven.
+    fn caller(&self, peer: &Peer) -> Caller {
+        let settings = &self.shared.settings;
+        let own = &settings.this_user;
+        let named = |principal: String| Caller { principal, ..Caller::default() };
+        match &peer.identity {
+            Identity::ThisProcess => self.this_user.clone(),
+            Identity::Loopback => {
+                Caller { principal: "local".to_owned(), team: own.team.clone(), org: own.org.clone() }
+            }
+            Identity::Uid(uid) => local_caller(*uid, &settings.agent, &own.team, &own.org),
+            Identity::Certificate(subject) => named(format!("cert:{subject}")),
+            Identity::Token(name) => {
+                let token = settings.tokens.iter().find(|token| token.name == *name);
+                Caller {
+                    principal: format!("agent:{name}"),
+                    team: token.map(|token| token.team.clone()).unwrap_or_default(),
+                    org: token.map(|token| token.org.clone()).unwrap_or_default(),
+                }
+            }
+        }
+    }
+
+    /// When the door itself gives up.
+    fn deadline(&self) -> Instant {
+        let answer = self.shared.settings.answer;
+        Instant::now() + answer.saturating_sub(GRACE).max(answer / 2)
+    }
+
+    /// Waits until the ledger takes records, without holding up a thread. None if it does not before the deadline.
+    async fn room(&self, deadline: Instant) -> Option<Room<'_>> {
+        let line = &self.shared.line;
+        if line.waiting.load(Ordering::SeqCst) == 0 && self.engine().has_room() {
+            return Some(Room { _place: None });
+        }
+        // From here on nobody overtakes: whoever comes later stands behind.
+        let place = Place::take(&line.waiting);
+        let waiting = async {
+            let first = line.order.lock().await;
+            while !self.engine().has_room() {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            Room { _place: Some((first, place)) }
+        };
+        tokio::time::timeout_at(deadline.into(), waiting).await.ok()
+    }
+
+    /// Decides an action: taken before the first wait, so in order of arrival.
+    async fn decide(
+        &self,
+        caller: Caller,
+        event: &AhpEvent,
+        read: Result<Read, String>,
+    ) -> (Answer, Asked, Option<Read>) {
+        let engine = self.engine();
+        let deadline = self.deadline();
+        let Some(room) = self.room(deadline).await else { return (engine.overloaded(), Asked::Now, None) };
+        let read = match read {
+            Ok(read) => read,
+            Err(problem) => {
+                let filing = engine.file_malformed(&caller, DOOR, &problem);
+                drop(room);
+                return (engine.malformed_refused(filing, &problem, Wait::Task).await, Asked::Now, None);
+            }
+        };
+        let proposal = Proposal {
+            action: read.action.clone(),
+            caller,
+            agent: event.agent_id.clone(),
+            session: event.session_id.clone(),
+        };
+        let mut waiter = Waiter { given_up: Some(&self.shared.given_up) };
+        let hold = self.shared.settings.hold;
+        if hold.is_zero() {
+            let undelivered = engine.submit_until(proposal, deadline);
+            drop(room);
+            let answer = engine.deliver_waiting(undelivered, Wait::Task).await;
+            let asked = self.asked(&answer);
+            self.remember(&answer, &read);
+            waiter.given_up = None;
+            return (answer, asked, Some(read));
+        }
+        let mut people = engine.decisions_of_people();
+        let undelivered = engine.submit_until(proposal.clone(), deadline);
+        drop(room);
+        let mut answer = engine.deliver_waiting(undelivered, Wait::Task).await;
+        let mut asked = self.asked(&answer);
+        if answer.decision().effect == Effect::Ask {
+            let until = tokio::time::Instant::now() + hold;
+            // A person may decide while the agent waits for its answer.
+            while let Ok(Ok(())) = tokio::time::timeout_at(until, people.changed()).await {
+                if self.still_waits(&answer) {
+                    continue;
+                }
+                let undelivered = engine.submit_until(proposal.clone(), deadline);
+                answer = engine.deliver_waiting(undelivered, Wait::Task).await;
+                asked = self.asked(&answer);
+                break;
+            }
+        }
+        self.remember(&answer, &read);
+        waiter.given_up = None;
+        (answer, asked, Some(read))
+    }
+
+    /// Whether this very answer was the first to ask for its approval.
+    fn asked(&self, answer: &Answer) -> Asked {
+        let Some(approval) = answer.decision().approval else { return Asked::Now };
+        let first = self.engine().approval(approval.id).ok().flatten().map(|info| info.seq_of_ask);
+        match answer.record() {
+            Some((_, sequence)) if first != Some(sequence) => Asked::Before,
+            _ => Asked::Now,
+        }
+    }
+
+    fn still_waits(&self, answer: &Answer) -> bool {
+        let Some(approval) = answer.decision().approval else { return false };
+        let info = self.engine().approval(approval.id).ok().flatten();
+        info.is_some_and(|info| info.is_waiting(self.engine().now()))
+    }
+
+    /// Keeps a decision until its outcome is reported.
+    fn remember(&self, answer: &Answer, read: &Read) {
+        let (Some((id, sequence)), Some(session)) = (answer.record(), answer.session()) else { return };
+        // A confirmation is a yes, not a deed that is reported.
+        if read.action.name == CONFIRMATION {
+            return;
+        }
+        let decision = answer.decision();
+        let tool = binding::canonical(&read.action.name);
+        let args = &read.action.args;
+        let changed = proctor_policy::judge::changed_args(&read.action, decision);
+        let open = Open {
+            sequence,
+            id,
+            asked: binding::call_digest(&tool, args),
+            answered: changed.map(|args| binding::call_digest(&tool, &args)),
+            tool,
+            depth: read.action.depth,
+            let_through: decision.effect.lets_through(),
+        };
+        self.open().add(&self.engine().ledger().reader(), session, open);
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenDecisions> {
+        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records an event that is no action, with the answer to it if it has one.
+    async fn observe(
+        &self,
+        caller: &Caller,
+        event: &AhpEvent,
+        answer: Option<Json>,
+        alarms: Vec<(&'static str, String)>,
+    ) -> Result<(), HandlerError> {
+        let report = Report::Observation {
+            code: event.event_type.name().to_owned(),
+            data: event_json(event, answer),
+            alarms,
+            spent: Spent::default(),
+        };
+        self.record(caller, &event.agent_id, &event.session_id, report).await
+    }
+
+    /// Records a report: its place is taken before the first wait, if there is room.
+    async fn record(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        report: Report,
+    ) -> Result<(), HandlerError> {
+        let engine = self.engine();
+        let deadline = self.deadline();
+        let room = self.room(deadline).await;
+        let room = room.ok_or_else(|| not_recorded("too many records wait to be written".to_owned()))?;
+        let filing = engine.file_report(caller, agent, session, DOOR, report).map_err(not_recorded)?;
+        drop(room);
+        engine.report_filed(filing, Wait::Task).await.map(|_| ()).map_err(not_recorded)
+    }
+
+    /// Records a question together with its answer, and only then gives the answer.
+    async fn advised<D: Serialize>(
+        &self,
+        peer: &Peer,
+        event: &AhpEvent,
+        decision: D,
+    ) -> Result<D, HandlerError> {
+        let answer = Json::from_type(&decision).map_err(HandlerError::failed)?;
+        self.observe(&self.caller(peer), event, Some(answer), Vec::new()).await?;
+        Ok(decision)
+    }
+}
+
+fn not_recorded(problem: String) -> HandlerError {
+    let problem = problem.strip_prefix("not recorded: ").map(str::to_owned).unwrap_or(problem);
+    HandlerError::failed(format!("not recorded: {problem}"))
+}
+
+/// An event as its record holds it.
+fn event_json(event: &AhpEvent, answer: Option<Json>) -> Json {
+    let mut out = Json::object()
+        .with("timestamp", event.timestamp.as_str())
+        .with("depth", event.depth)
+        .with("payload", event.payload.clone());
+    if let Some(context) = event.context.as_ref().and_then(|context| Json::from_type(context).ok()) {
+        out.push("context", context);
+    }
+    if let Some(metadata) = &event.metadata {
+        out.push("metadata", metadata.clone());
+    }
+    if let Some(answer) = answer {
+        out.push("answer", answer);
+    }
+    out
+}
+
+impl EventHandler for AhpDoor {
+    async fn handle_event(&self, peer: &Peer, event: AhpEvent) -> Result<Decision, HandlerError> {
+        let caller = self.caller(peer);
+        let read = match event.event_type {
+            EventType::PreAction => action::of_action(&event),
+            EventType::PrePrompt => action::of_prompt(&event),
+            // Said as an event, a handshake or a query does nothing.
+            _ => {
+                let decision = Decision::allow();
+                return self.advised(peer, &event, decision).await;
+            }
+        };
+        let (answer, asked, read) = self.decide(caller, &event, read).await;
+        Ok(match read {
+            Some(read) => answer::generic(&answer, &read, &event.payload, asked),
+            None => Decision::block(answer.decision().reason.clone()),
+        })
+    }
+
+    async fn handle_confirmation(
+        &self,
+        peer: &Peer,
+        event: AhpEvent,
+        asked: ConfirmationEvent,
+    ) -> Result<ConfirmationDecision, HandlerError> {
+        let read = action::of_confirmation(&event, &asked);
+        let (answer, _, _) = self.decide(self.caller(peer), &event, Ok(read)).await;
+        Ok(answer::confirmation(&answer))
+    }
+
+    async fn handle_notification(&self, peer: &Peer, entry: Entry) -> Result<(), HandlerError> {
+        let caller = self.caller(peer);
+        match entry.event.event_type {
+            EventType::PostAction | EventType::PostResponse => self.reported(&caller, &entry.event).await,
+            EventType::SessionEnd => {
+                self.close_open(&caller, &entry.event).await?;
+                self.observe(&caller, &entry.event, None, Vec::new()).await
+            }
+            _ => {
+                let alarms = match &entry.contract {
+                    Some(contract) => self.reduce(&caller, &entry.event, contract),
+                    None => Vec::new(),
+                };
+                self.observe(&caller, &entry.event, None, alarms).await
+            }
+        }
+    }
+
+    fn handle_handshake(&self, peer: &Peer, request: &HandshakeRequest) {
+        let data = Json::from_type(request).unwrap_or_default();
+        let report = Report::Observation {
+            code: "handshake".to_owned(),
+            data,
+            alarms: Vec::new(),
+            spent: Spent::default(),
+        };
+        let caller = self.caller(peer);
+        let (agent, session) = (&request.agent_id, &request.session_id);
+        if !self.engine().has_room() {
+            crate::log::say("a handshake is not on record: too many records wait to be written");
+        } else if let Err(problem) = self.engine().file_report(&caller, agent, session, DOOR, report) {
+            crate::log::say(&format!("a handshake is not on record: {problem}"));
+        }
+    }
+
+    fn handle_violation(&self, peer: &Peer, violation: &Violation) {
+        // Nobody waits for this record, so it must not wait for room either.
+        if !self.engine().has_room() {
+            crate::log::say(&format!("a malformed message is not on record: {}", violation.error.code));
+            return;
+        }
+        // On transports without replies to notifications nobody else is told.
+        drop(self.engine().file_malformed(&self.caller(peer), DOOR, &violation.error.message));
+    }
+
+    async fn handle_idle(
+        &self,
+        peer: &Peer,
+        event: AhpEvent,
+        _asked: IdleEvent,
+    ) -> Result<IdleDecision, HandlerError> {
+        let decision = advice::idle(&self.advice(&self.caller(peer)), self.engine().now());
+        self.advised(peer, &event, decision).await
+    }
+
+    async fn handle_planning(
+        &self,
+        peer: &Peer,
+        event: AhpEvent,
+        asked: PlanningEvent,
+    ) -> Result<PlanningDecision, HandlerError> {
+        let decision = advice::planning(&self.advice(&self.caller(peer)), &asked);
+        self.advised(peer, &event, decision).await
+    }
+
+    async fn handle_reasoning(
+        &self,
+        peer: &Peer,
+        event: AhpEvent,
+        asked: ReasoningEvent,
+    ) -> Result<ReasoningDecision, HandlerError> {
+        let decision = advice::reasoning(&self.advice(&self.caller(peer)), &asked);
+        self.advised(peer, &event, decision).await
+    }
+
+    async fn handle_rate_limit(
+        &self,
+        peer: &Peer,
+        event: AhpEvent,
+        asked: RateLimitEvent,
+    ) -> Result<RateLimitDecision, HandlerError> {
+        let left = self.engine().budgets(&self.caller(peer)).map_err(HandlerError::failed)?;
+        let decision = advice::rate_limit(&self.advice(&self.caller(peer)), &asked, &left);
+        self.advised(peer, &event, decision).await
+    }
+
+    async fn handle_intent_detection(
+        &self,
+        peer: &Peer,
+        event: AhpEvent,
+        asked: IntentDetectionEvent,
+    ) -> Result<IntentDetectionDecision, HandlerError> {
+        let decision = advice::intent(&self.advice(&self.caller(peer)), &asked);
+        self.advised(peer, &event, decision).await
+    }
+
+    async fn handle_context_perception(
+        &self,
+        peer: &Peer,
+        event: AhpEvent,
+        asked: ContextPerceptionEvent,
+    ) -> Result<ContextPerceptionDecision, HandlerError> {
+        let (door, caller) = (self.clone(), self.caller(peer));
+        let (agent, session) = (event.agent_id.clone(), event.session_id.clone());
+        // Files are read beside the tasks, not in them.
+        let found =
+            tokio::task::spawn_blocking(move || door.perceive(&caller, &agent, &session, &asked)).await;
+        let decision = found.map_err(|error| HandlerError::failed(error.to_string()))?;
+        self.advised(peer, &event, decision).await
+    }
+
+    async fn handle_memory_recall(
+        &self,
+        peer: &Peer,
+        event: AhpEvent,
+        asked: MemoryRecallEvent,
+    ) -> Result<MemoryRecallDecision, HandlerError> {
+        let (door, caller) = (self.clone(), self.caller(peer));
+        let (agent, session) = (event.agent_id.clone(), event.session_id.clone());
+        let found = tokio::task::spawn_blocking(move || door.recall(&caller, &agent, &session, &asked)).await;
+        let decision = found.map_err(|error| HandlerError::failed(error.to_string()))?;
+        self.advised(peer, &event, decision).await
+    }
+
+    async fn handle_query(&self, peer: &Peer, query: QueryRequest) -> Result<QueryResponse, HandlerError> {
+        let caller = self.caller(peer);
+        let response = self.answer_query(&caller, &query)?;
+        let data = Json::object()
+            .with("query_type", query.query_type.as_str())
+            .with("payload", query.payload.clone())
+            .with("answer", Json::from_type(&response).map_err(HandlerError::failed)?);
+        let report = Report::Observation {
+            code: "query".to_owned(),
+            data,
+            alarms: Vec::new(),
+            spent: Spent::default(),
+        };
+        self.record(&caller, &query.agent_id, &query.session_id, report).await?;
+        Ok(response)
+    }
+}

@@ -1,0 +1,247 @@
+//! The words of a question, and how well a text answers to them.
+
+use proctor_policy::glob;
+
+/// The most words of a question; the weightiest stay.
+const MAX_WORDS: usize = 16;
+/// How much of a question is looked at, in bytes.
+const MAX_QUESTION_BYTES: usize = 4096;
+/// The longest word, in characters; longer ones are no words.
+const MAX_WORD_CHARS: usize = 128;
+/// How often a word is looked for in one text before it counts as part of other words only.
+const MAX_TRIES: usize = 1024;
+/// What a word found nowhere counts when others are found.
+const NOWHERE: f32 = 0.5;
+
+/// Words that say nothing about what is asked for.
+const EMPTY_WORDS: &[&str] = &[
+    "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "find",
+    "for", "from", "get", "give", "has", "have", "how", "i", "in", "into", "is", "it", "its", "let", "look",
+    "me", "my", "of", "on", "or", "our", "please", "should", "show", "so", "that", "the", "their", "them",
+    "then", "there", "these", "they", "this", "to", "up", "us", "use", "used", "uses", "was", "we", "what",
+    "when", "where", "which", "who", "why", "will", "with", "would", "you", "your",
+];
+
+/// The words of a question, each with how much it weighs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Words {
+    words: Vec<Word>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Word {
+    /// In lower case.
+    text: String,
+    weight: f32,
+    /// Whether `*` and `?` in it stand for other characters.
+    wildcards: bool,
+}
+
+impl Words {
+    /// Adds the words of a text.
+    pub fn add(&mut self, text: &str, weight: f32) {
+        let text = beginning(text, MAX_QUESTION_BYTES).to_lowercase();
+        for word in text.split(|sign: char| !in_word(sign)) {
+            if !EMPTY_WORDS.contains(&word) {
+                self.push(word, weight, false);
+            }
+        }
+    }
+
+    /// Adds the words of a pattern, in which `*` and `?` stand for other characters.
+    pub fn add_pattern(&mut self, pattern: &str, weight: f32) {
+        let text = beginning(pattern, MAX_QUESTION_BYTES).to_lowercase();
+        for word in text.split(|sign: char| !in_word(sign) && sign != '*' && sign != '?') {
+            // Wildcards alone would match everything, which is no question.
+            if word.chars().any(in_word) {
+                self.push(word, weight, !glob::is_literal(word));
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str, weight: f32, wildcards: bool) {
+        let text = text.trim_matches('_');
+        let chars = text.chars().count();
+        // One letter is no word, one ideograph is.
+        if chars > MAX_WORD_CHARS || chars == 0 || (chars == 1 && text.is_ascii()) {
+            return;
+        }
+        if let Some(known) = self.words.iter_mut().find(|word| word.text == text) {
+            known.weight = known.weight.max(weight);
+            return;
+        }
+        self.words.push(Word { text: text.to_owned(), weight, wildcards });
+        if self.words.len() > MAX_WORDS {
+            // A stable sort: of equal weight, the earlier stay.
+            self.words.sort_by(|one, other| other.weight.total_cmp(&one.weight));
+            self.words.truncate(MAX_WORDS);
+        }
+    }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The words themselves.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|word| word.text.as_str())
+    }
+
+    /// How strongly each word is in a text that is in lower case already: 1 as a word of its own, less inside others, 0 not at all.
+    pub fn strengths(&self, lower: &str) -> Vec<f32> {
+        self.words.iter().map(|word| word.strength(lower)).collect()
+    }
+
+    /// All strengths in one number, by weight.
+    pub fn weigh(&self, strengths: &[f32]) -> f32 {
+        self.words.iter().zip(strengths).map(|(word, strength)| word.weight * strength).sum()
+    }
+
+    /// A score from 0 to 1 for each of the texts that matched, out of `total` that were looked at: a word that few of them have
+    /// says more than one that all have.
+    pub fn scores(&self, matched: &[Vec<f32>], total: usize) -> Vec<f32> {
+        let rarities: Vec<f32> = (0..self.words.len())
+            .map(|index| {
+                let having =
+                    matched.iter().filter(|strengths| strengths.get(index).is_some_and(|found| *found > 0.0));
+                match having.count() {
+                    0 => NOWHERE,
+                    having => (1.0 + (total.max(having) as f32 + 1.0) / (having as f32 + 1.0)).ln(),
+                }
+            })
+            .collect();
+        let weights: Vec<f32> =
+            self.words.iter().zip(&rarities).map(|(word, rarity)| word.weight * rarity).collect();
+        let best: f32 = weights.iter().sum();
+        matched
+            .iter()
+            .map(|strengths| {
+                let sum: f32 = weights.iter().zip(strengths).map(|(weight, found)| weight * found).sum();
+                if best > 0.0 { (sum / best).clamp(0.0, 1.0) } else { 0.0 }
+            })
+            .collect()
+    }
+}
+
+impl Word {
+    fn strength(&self, lower: &str) -> f32 {
+        if self.wildcards {
+            let mut words = lower.split(|sign: char| !in_word(sign)).filter(|word| !word.is_empty());
+            return if words.any(|word| glob::matches(&self.text, word)) { 1.0 } else { 0.0 };
+        }
+        let mut inside = 0.0;
+        for (at, found) in lower.match_indices(&self.text).take(MAX_TRIES) {
+            let before = lower.get(..at).and_then(|text| text.chars().next_back());
+            let after = lower.get(at + found.len()..).and_then(|text| text.chars().next());
+            if !before.is_some_and(|sign| self.joins(sign)) && !after.is_some_and(|sign| self.joins(sign)) {
+                return 1.0;
+            }
+            inside = 0.5;
+        }
+        if inside == 0.0
+            && let Some(stem) = self.text.strip_suffix('s')
+            && stem.len() > 2
+            && lower.contains(stem)
+        {
+            return 0.4;
+        }
+        inside
+    }
+
+    /// Whether this sign beside the word makes it a part of another one. `retry` is a word of `retry_loop`; but who asks for
+    /// `parse_frame` does not mean `parse_frame_header`.
+    fn joins(&self, sign: char) -> bool {
+        sign.is_alphanumeric() || (sign == '_' && self.text.contains('_'))
+    }
+}
+
+fn in_word(sign: char) -> bool {
+    sign.is_alphanumeric() || sign == '_'
+}
+
+/// The beginning of a text, at most so many bytes.
+pub fn beginning(text: &str, max: usize) -> &str {
+    text.get(..text.floor_char_boundary(max)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words(text: &str) -> Words {
+        let mut words = Words::default();
+        words.add(text, 1.0);
+        words
+    }
+
+    #[test]
+    fn a_question_is_reduced_to_what_it_is_about() {
+        let texts: Vec<String> = words("Where is the Retry loop?").texts().map(str::to_owned).collect();
+        assert_eq!(texts, ["retry", "loop"]);
+        assert!(words("what is it, and where?").is_empty());
+        assert!(words("* ? . -").is_empty());
+        let mut pattern = Words::default();
+        pattern.add_pattern("** ?", 1.0);
+        assert!(pattern.is_empty(), "wildcards alone are no question");
+    }
+
+    #[test]
+    fn whole_words_are_stronger_than_parts() {
+        let strength = |word: &str, text: &str| words(word).strengths(text).first().copied().unwrap();
+        for (word, text, expected) in [
+            ("retry", "the retry loop", 1.0),
+            ("retry", "retry_loop()", 1.0),
+            ("retry", "retrying", 0.5),
+            ("retry", "loop", 0.0),
+            ("parse_frame", "fn parse_frame(", 1.0),
+            ("parse_frame", "fn parse_frame_header(", 0.5),
+            ("tests", "a flaky test", 0.4),
+            ("grüße", "viele grüße", 1.0),
+        ] {
+            assert!((strength(word, text) - expected).abs() < f32::EPSILON, "{word} {text}");
+        }
+        let mut pattern = Words::default();
+        pattern.add_pattern("parse_*", 1.0);
+        assert_eq!(pattern.strengths("fn parse_header()"), [1.0]);
+        assert_eq!(pattern.strengths("fn reparse_header()"), [0.0]);
+    }
+
+    #[test]
+    fn a_rare_word_says_more_than_a_common_one() {
+        let question = words("frame error");
+        let mut matched = vec![vec![0.0, 1.0]; 9];
+        matched.push(vec![1.0, 0.0]);
+        let scores = question.scores(&matched, 20);
+        assert!(scores[9] > scores[0], "{scores:?}");
+    }
+
+    #[test]
+    fn a_question_has_a_bounded_number_of_words() {
+        let many: String = (0..1000).map(|number| format!("word{number} ")).collect();
+        let mut question = words(&many);
+        question.add("important", 9.0);
+        assert_eq!(question.texts().count(), MAX_WORDS);
+        assert!(question.texts().any(|word| word == "important"));
+    }
+
+    proptest! {
+        #[test]
+        fn scores_are_between_0_and_1(question in ".{0,40}", texts in proptest::collection::vec(".{0,40}", 0..6)) {
+            let mut words = words(&question);
+            words.add_pattern(&question, 2.0);
+            let matched: Vec<Vec<f32>> = texts.iter().map(|text| words.strengths(&text.to_lowercase())).collect();
+            for score in words.scores(&matched, texts.len()) {
+                prop_assert!((0.0..=1.0).contains(&score));
+            }
+        }
+
+        #[test]
+        fn a_beginning_is_never_longer(text in ".{0,20}", max in 0usize..30) {
+            prop_assert!(beginning(&text, max).len() <= max);
+            prop_assert!(text.starts_with(beginning(&text, max)));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Questions that change nothing: what would be decided, what is left, what became of an approval.
+
+use proctor_core::action::Action;
+use proctor_core::decision::Decision;
+use proctor_core::id::{ApprovalId, RecordId, SessionId};
+use proctor_core::normalise::{PathResolver, normalise};
+use proctor_core::session::{Caller, SessionKey};
+use proctor_policy::budgets::{Remaining, remaining};
+use proctor_policy::input::Input;
+use proctor_policy::judge::{Request, judge};
+use proctor_policy::prepare::prepare;
+use proctor_policy::state::ApprovalInfo;
+
+use super::{Engine, Proposal};
+
+impl Engine {
+    /// What the decision on an action would be now. Nothing is recorded, charged or asked.
+    pub fn consider(&self, proposal: &Proposal) -> Result<Decision, String> {
+        let policy = self.policy();
+        let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
+        let prepared = prepare(&policy, &proposal.action, resolver);
+        let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
+        let now = self.clock.now();
+        let inner = self.lock()?;
+        let session = self.session_of(&proposal.caller, &proposal.agent, &proposal.session)?;
+        let session = session.unwrap_or_else(|| SessionId::new(now, &*self.randomness));
+        let request = Request {
+            action: &proposal.action,
+            prepared,
+            caller: &proposal.caller,
+            agent: &proposal.agent,
+            session,
+            digest,
+            now,
+            record: RecordId::new(now, &*self.randomness),
+            fresh_approval: ApprovalId::new(now, &*self.randomness),
+        };
+        Ok(judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now)).decision)
+    }
+
+    /// What is left of a caller's budgets.
+    pub fn budgets(&self, caller: &Caller) -> Result<Vec<Remaining>, String> {
+        let policy = self.policy();
+        let now = self.clock.now();
+        let action = Action::default();
+        let facts = normalise(&action, None);
+        let digest = action.digest(&self.secret, &caller.principal, "");
+        let input = Input {
+            facts,
+            findings: Vec::new(),
+            caller: caller.clone(),
+            agent: String::new(),
+            session: SessionId::new(now, &*self.randomness),
+            digest,
+            now,
+            fresh_approval: ApprovalId::new(now, &*self.randomness),
+        };
+        let inner = self.lock()?;
+        Ok(remaining(&policy, &input, &inner.state.view(caller, input.session, digest, now)))
+    }
+
+    /// An approval, if it is known.
+    pub fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalInfo>, String> {
+        Ok(self.lock()?.state.approval(id).cloned())
+    }
+
+    /// The moment, by the engine's clock.
+    pub fn now(&self) -> proctor_core::time::Timestamp {
+        self.clock.now()
+    }
+
+    /// Our identifier of a session that has begun.
+    pub fn session_of(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+    ) -> Result<Option<SessionId>, String> {
+        let key = SessionKey {
+            principal: caller.principal.clone(),
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+        };
+        self.recorded_session(&format!("session:{}", key.digest()))
+    }
+
+    /// Tells when people decide: the number changes with each decision.
+    pub fn decisions_of_people(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.decided.subscribe()
+    }
+}

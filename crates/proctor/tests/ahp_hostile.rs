@@ -1,0 +1,73 @@
+//! Hostile input on every transport: that one caller is answered or cut off, memory stays small, and the next caller is served.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "ahp_hostile/crowds.rs"]
+mod crowds;
+#[path = "ahp_hostile/grpc.rs"]
+mod grpc;
+#[path = "ahp_hostile/http.rs"]
+mod http;
+#[path = "ahp_hostile/lines.rs"]
+mod lines;
+#[path = "ahp_hostile/messages.rs"]
+mod messages;
+#[path = "ahp_serve/server.rs"]
+mod server;
+#[path = "ahp_hostile/websocket.rs"]
+mod websocket;
+
+mod support;
+
+use server::{POLICY, Server, decided, post, pre_action, result};
+use support::Folder;
+
+/// What the server stays below, whatever it is sent.
+const MOST: u64 = 100 << 20;
+
+/// The server serves somebody else, and is still small.
+fn assert_well(server: &Server, after: &str) {
+    let answer = server.connect().tool("next", "look");
+    assert_eq!(decided(&answer), "allow", "after {after}: {answer}");
+    let (status, body) = post(server.http, "/ahp", &[], pre_action("next", "s", "look").as_bytes());
+    assert_eq!(status, 200, "after {after}: {body}");
+    let answer = result(&proctor_core::json::Json::parse(body.as_bytes()).unwrap());
+    assert_eq!(decided(&answer), "allow", "after {after}: {answer}");
+    let peak = server.peak();
+    assert!(peak < MOST, "after {after}: {} MiB", peak >> 20);
+}
+
+#[test]
+fn one_server_outlives_everything() {
+    let folder = Folder::with_policy(POLICY);
+    let server = Server::start(&folder);
+    assert_well(&server, "nothing");
+    println!("{} MiB at the start", server.peak() >> 20);
+    for (name, attack) in
+        lines::attacks().into_iter().chain(http::attacks()).chain(websocket::attacks()).chain(grpc::attacks())
+    {
+        let before = server.peak();
+        let start = std::time::Instant::now();
+        attack(&server);
+        assert_well(&server, name);
+        println!(
+            "{name}: {} MiB, {} ms",
+            server.peak().saturating_sub(before) >> 20,
+            start.elapsed().as_millis()
+        );
+    }
+    println!("{} MiB in the end", server.peak() >> 20);
+    server.stop();
+    server::assert_verifies(&folder);
+}
+
+/// Something bad that a caller does.
+type Attack = (&'static str, fn(&Server));

@@ -1,0 +1,276 @@
+//! The rules that a message must keep, in the protocol's order, and what it then asks for.
+
+use proctor_core::json::Json;
+use serde::de::DeserializeOwned;
+
+use super::rpc::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, UNSUPPORTED_VERSION};
+use super::{
+    AhpEvent, ConfirmationEvent, ContextPerceptionEvent, EventType, HandshakeRequest, IdleEvent,
+    IntentDetectionEvent, MemoryRecallEvent, PROTOCOL_VERSION, PlanningEvent, QueryRequest, RateLimitEvent,
+    ReasoningEvent, RunLifecycleEvent, TaskListEvent, VerificationEvent, method,
+};
+
+/// What a harness enforces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Events at most this deep; none: any depth.
+    pub max_depth: Option<u32>,
+    /// At most this many events in a batch; none: any number.
+    pub batch_size: Option<u64>,
+    /// Whether events may lack `timestamp` and `depth`.
+    pub lenient: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { max_depth: Some(10), batch_size: Some(100), lenient: false }
+    }
+}
+
+/// A request that keeps the rules.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Call {
+    /// `ahp/handshake`
+    Handshake(HandshakeRequest),
+    /// `ahp/event`
+    Event(Box<AhpEvent>, Box<Question>),
+    /// `ahp/query`
+    Query(QueryRequest),
+    /// `ahp/batch`
+    Batch(Vec<Entry>),
+}
+
+/// What a blocking event asks, with its payload read.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "each is the kind of event")]
+pub enum Question {
+    /// May it? The payload is free.
+    Generic,
+    Idle(IdleEvent),
+    ContextPerception(ContextPerceptionEvent),
+    MemoryRecall(MemoryRecallEvent),
+    Planning(PlanningEvent),
+    Reasoning(ReasoningEvent),
+    RateLimit(RateLimitEvent),
+    Confirmation(ConfirmationEvent),
+    IntentDetection(IntentDetectionEvent),
+}
+
+/// An event of a batch, or one that was sent as a notification.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The event.
+    pub event: AhpEvent,
+    /// Its payload, if that is a durable contract.
+    pub contract: Option<Contract>,
+}
+
+/// A durable contract.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "each is the kind of event")]
+pub enum Contract {
+    RunLifecycle(RunLifecycleEvent),
+    TaskList(TaskListEvent),
+    Verification(VerificationEvent),
+}
+
+impl Contract {
+    /// The run that it is about.
+    pub fn run_id(&self) -> &str {
+        match self {
+            Contract::RunLifecycle(event) => &event.run_id,
+            Contract::TaskList(event) => &event.run_id,
+            Contract::Verification(event) => &event.run_id,
+        }
+    }
+
+    /// The session that it says the run belongs to.
+    pub fn session_id(&self) -> &str {
+        match self {
+            Contract::RunLifecycle(event) => &event.session_id,
+            Contract::TaskList(event) => &event.session_id,
+            Contract::Verification(event) => &event.session_id,
+        }
+    }
+
+    /// When it was so; any text.
+    pub fn updated_at(&self) -> &str {
+        match self {
+            Contract::RunLifecycle(event) => &event.updated_at,
+            Contract::TaskList(event) => &event.updated_at,
+            Contract::Verification(event) => &event.updated_at,
+        }
+    }
+}
+
+/// Checks a request.
+pub fn request(name: &str, params: Json, limits: &Limits) -> Result<Call, RpcError> {
+    match name {
+        method::HANDSHAKE => handshake(&params).map(Call::Handshake),
+        method::EVENT => event(params, limits),
+        method::QUERY => query(params).map(Call::Query),
+        method::BATCH => batch(params, limits).map(Call::Batch),
+        _ => Err(RpcError::new(METHOD_NOT_FOUND, "Method not found")),
+    }
+}
+
+/// Checks a notification. Only events mean anything as one; everything else is ignored.
+pub fn notification(name: &str, params: Json, limits: &Limits) -> Result<Option<Entry>, RpcError> {
+    if name != method::EVENT {
+        return Ok(None);
+    }
+    let failed = |problem: String| RpcError::new(INTERNAL_ERROR, format!("Handler error: {problem}"));
+    let event = AhpEvent::from_json(params, limits.lenient)
+        .map_err(|problem| failed(format!("Serialization error: {problem}")))?;
+    let contract = check_event(&event, limits).map_err(failed)?;
+    if event.event_type.is_blocking() {
+        return Err(failed(format!(
+            "Protocol error: Blocking event {} must be sent as a request",
+            event.event_type
+        )));
+    }
+    Ok(Some(Entry { event, contract }))
+}
+
+fn handshake(params: &Json) -> Result<HandshakeRequest, RpcError> {
+    let request: HandshakeRequest = params.read().map_err(|error| invalid_params(&error.to_string()))?;
+    if is_compatible(&request.protocol_version) {
+        Ok(request)
+    } else {
+        Err(RpcError::new(
+            UNSUPPORTED_VERSION,
+            format!("Unsupported protocol version: {}", request.protocol_version),
+        ))
+    }
+}
+
+/// Whether a version has our major version: the text before the first dot.
+pub fn is_compatible(version: &str) -> bool {
+    let major = |text: &str| text.split('.').next().map(str::to_owned);
+    major(version) == major(PROTOCOL_VERSION)
+}
+
+fn event(params: Json, limits: &Limits) -> Result<Call, RpcError> {
+    let event = AhpEvent::from_json(params, limits.lenient).map_err(|problem| invalid_params(&problem))?;
+    check_event(&event, limits)
+        .map_err(|problem| RpcError::new(INVALID_PARAMS, format!("Invalid event: {problem}")))?;
+    if !event.event_type.is_blocking() {
+        return Err(RpcError::new(
+            INVALID_PARAMS,
+            format!("Fire-and-forget event {} must be sent as a notification", event.event_type),
+        ));
+    }
+    let question = question(&event).map_err(|problem| {
+        RpcError::new(INTERNAL_ERROR, format!("Handler error: Serialization error: {problem}"))
+    })?;
+    Ok(Call::Event(Box::new(event), Box::new(question)))
+}
+
+fn query(params: Json) -> Result<QueryRequest, RpcError> {
+    let Json::Object(members) = params else {
+        return Err(invalid_params(&format!("a query is an object, this is {}", params.type_name())));
+    };
+    let (mut session_id, mut agent_id, mut query_type, mut payload) = (None, None, None, None);
+    for (name, member) in members {
+        match (name.as_str(), member) {
+            ("payload", member) => payload = Some(member),
+            ("session_id", Json::String(text)) => session_id = Some(text),
+            ("agent_id", Json::String(text)) => agent_id = Some(text),
+            ("query_type", Json::String(text)) => query_type = Some(text),
+            ("session_id" | "agent_id" | "query_type", other) => {
+                return Err(invalid_params(&format!("`{name}` is a string, this is {}", other.type_name())));
+            }
+            _ => {}
+        }
+    }
+    let missing = |name: &str| invalid_params(&format!("missing field `{name}`"));
+    Ok(QueryRequest {
+        session_id: session_id.ok_or_else(|| missing("session_id"))?,
+        agent_id: agent_id.ok_or_else(|| missing("agent_id"))?,
+        query_type: query_type.ok_or_else(|| missing("query_type"))?,
+        payload: payload.ok_or_else(|| missing("payload"))?,
+    })
+}
+
+/// The whole batch is checked before anything of it is done.
+fn batch(params: Json, limits: &Limits) -> Result<Vec<Entry>, RpcError> {
+    let Json::Object(members) = params else {
+        return Err(invalid_params(&format!("a batch is an object, this is {}", params.type_name())));
+    };
+    let events = match members.into_iter().find(|(name, _)| name == "events") {
+        Some((_, Json::Array(events))) => events,
+        Some((_, other)) => {
+            return Err(invalid_params(&format!("`events` is an array, this is {}", other.type_name())));
+        }
+        None => return Err(invalid_params("missing field `events`")),
+    };
+    let count = events.len() as u64;
+    let mut read = Vec::new();
+    for (index, event) in events.into_iter().enumerate() {
+        let event = AhpEvent::from_json(event, limits.lenient)
+            .map_err(|problem| invalid_params(&format!("{problem} at /events/{index}")))?;
+        read.push(event);
+    }
+    if let Some(limit) = limits.batch_size.filter(|limit| count > *limit) {
+        return Err(RpcError::new(
+            INVALID_PARAMS,
+            format!("Batch size {count} exceeds configured limit {limit}"),
+        ));
+    }
+    let mut entries = Vec::with_capacity(read.len());
+    for event in read {
+        let contract = check_event(&event, limits)
+            .map_err(|problem| RpcError::new(INVALID_PARAMS, format!("Invalid event: {problem}")))?;
+        if !event.event_type.is_batchable() {
+            return Err(RpcError::new(
+                INVALID_PARAMS,
+                format!(
+                    "Event type {} cannot be batched because it does not return a generic Decision",
+                    event.event_type
+                ),
+            ));
+        }
+        entries.push(Entry { event, contract });
+    }
+    Ok(entries)
+}
+
+/// Depth and durable payload.
+fn check_event(event: &AhpEvent, limits: &Limits) -> Result<Option<Contract>, String> {
+    fn read<T: DeserializeOwned>(event: &AhpEvent) -> Result<T, String> {
+        event.payload.read().map_err(|error| format!("Serialization error: {error}"))
+    }
+    if let Some(limit) = limits.max_depth.filter(|limit| event.depth > *limit) {
+        return Err(format!(
+            "Protocol error: Event depth {} exceeds configured max depth {limit}",
+            event.depth
+        ));
+    }
+    Ok(match event.event_type {
+        EventType::RunLifecycle => Some(Contract::RunLifecycle(read(event)?)),
+        EventType::TaskList => Some(Contract::TaskList(read(event)?)),
+        EventType::Verification => Some(Contract::Verification(read(event)?)),
+        _ => None,
+    })
+}
+
+fn question(event: &AhpEvent) -> Result<Question, String> {
+    fn read<T: DeserializeOwned>(event: &AhpEvent) -> Result<T, String> {
+        event.payload.read().map_err(|error| error.to_string())
+    }
+    Ok(match event.event_type {
+        EventType::Idle => Question::Idle(read(event)?),
+        EventType::ContextPerception => Question::ContextPerception(read(event)?),
+        EventType::MemoryRecall => Question::MemoryRecall(read(event)?),
+        EventType::Planning => Question::Planning(read(event)?),
+        EventType::Reasoning => Question::Reasoning(read(event)?),
+        EventType::RateLimit => Question::RateLimit(read(event)?),
+        EventType::Confirmation => Question::Confirmation(read(event)?),
+        EventType::IntentDetection => Question::IntentDetection(read(event)?),
+        _ => Question::Generic,
+    })
+}
+
+fn invalid_params(problem: &str) -> RpcError {
+    RpcError::new(INVALID_PARAMS, format!("Invalid params: {problem}"))
+}

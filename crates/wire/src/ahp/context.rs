@@ -1,0 +1,70 @@
+//! What an event may carry about the agent's situation.
+
+use proctor_core::json::Json;
+use serde::{Deserialize, Serialize};
+
+/// The agent's situation.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct EventContext {
+    /// What the agent learnt lately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recent_facts: Option<Vec<Fact>>,
+    /// What it remembers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_summary: Option<MemorySummary>,
+    /// Counters of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_stats: Option<SessionStats>,
+    /// What it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_task: Option<String>,
+    /// What it can call; defined by the agent. An object.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub capabilities: Option<Json>,
+}
+
+/// Something known, with where it is from and how sure it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fact {
+    /// The fact.
+    pub content: String,
+    /// Where it is from.
+    pub source: String,
+    /// 0 to 1.
+    pub confidence: f32,
+}
+
+/// What the agent remembers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemorySummary {
+    /// What kind of memory.
+    pub memory_type: String,
+    /// How many items.
+    pub total_items: u64,
+    /// What they are about.
+    pub recent_topics: Vec<String>,
+}
+
+/// Counters of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SessionStats {
+    /// Actions so far.
+    pub total_actions: u64,
+    /// Tokens so far.
+    pub total_tokens: i32,
+    /// Milliseconds so far.
+    pub duration_ms: u64,
+    /// Errors so far.
+    pub error_count: u64,
+}
+
+/// Reads an optional object of any content.
+pub(super) fn object<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    match Option::<Json>::deserialize(deserializer)? {
+        None | Some(Json::Null) => Ok(None),
+        Some(value @ Json::Object(_)) => Ok(Some(value)),
+        Some(other) => {
+            Err(serde::de::Error::custom(format!("expected an object, found {}", other.type_name())))
+        }
+    }
+}

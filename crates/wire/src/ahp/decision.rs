@@ -1,0 +1,419 @@
+//! Decisions: what a harness answers. All are told apart by the member `decision`.
+//!
+//! Members that the protocol does not know (`approval_id`, `expires_at`, and `reason`, `retry_after_ms` or `metadata` where it has none)
+//! are ignored by readers that do not know them, and let a reader of generic decisions understand specialised ones.
+
+use proctor_core::json::Json;
+use serde::{Deserialize, Serialize};
+
+use super::context::object;
+use super::{Fact, PerceptionIntent, PerceptionTarget, PlanningStrategy};
+
+/// Anything that a harness wants to say besides; an object.
+pub type Metadata = Json;
+
+/// The decision on ordinary actions and prompts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub enum Decision {
+    /// Go on.
+    Allow {
+        /// With this instead, if given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        modified_payload: Option<Json>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Do not.
+    Block {
+        /// Why.
+        reason: String,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Go on with this instead.
+    Modify {
+        /// What to do instead.
+        #[serde(deserialize_with = "Json::deserialize")]
+        modified_payload: Json,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Ask again later.
+    Defer {
+        /// When.
+        retry_after_ms: u64,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The approval that it waits for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval_id: Option<String>,
+        /// When the approval stops waiting.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<String>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// A person has to decide.
+    Escalate {
+        /// Why.
+        reason: String,
+        /// Who decides.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        escalation_target: Option<String>,
+        /// The approval that it waits for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval_id: Option<String>,
+        /// When to ask again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+        /// When the approval stops waiting.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<String>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+}
+
+/// The decision on idle work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub enum IdleDecision {
+    /// Go on.
+    Allow {
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Not now.
+    Defer {
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// When to ask again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+}
+
+/// The decision on a request for context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub enum ContextPerceptionDecision {
+    /// Here it is.
+    Allow {
+        /// The context.
+        injected_context: InjectedContext,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// No.
+    Block {
+        /// Why.
+        reason: String,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Ask more precisely.
+    Refine {
+        /// A better intent.
+        #[serde(default)]
+        refined_intent: Option<PerceptionIntent>,
+        /// A better target.
+        #[serde(default)]
+        refined_target: Option<PerceptionTarget>,
+        /// How to narrow it.
+        scope_hints: Vec<String>,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+}
+
+/// The decision on a request for memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub enum MemoryRecallDecision {
+    /// Here it is.
+    Allow {
+        /// What is remembered.
+        injected_facts: Vec<Fact>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// No.
+    Block {
+        /// Why.
+        reason: String,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+}
+
+/// The decision on planning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub enum PlanningDecision {
+    /// Plan like this.
+    Allow {
+        /// How.
+        selected_strategy: PlanningStrategy,
+        /// A plan to start from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        planning_template: Option<Json>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Do not plan this.
+    Block {
+        /// Why.
+        reason: String,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Plan this instead.
+    Modify {
+        /// The task.
+        modified_task: String,
+        /// What to mind.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hints: Option<Vec<String>>,
+        /// The same, for readers of generic decisions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        modified_payload: Option<Json>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+}
+
+/// The decision on reasoning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub enum ReasoningDecision {
+    /// Go on.
+    Allow {
+        /// What to mind.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hints: Option<Vec<String>>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Do not.
+    Block {
+        /// Why.
+        reason: String,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+}
+
+/// The decision after a limit was hit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub enum RateLimitDecision {
+    /// Try again later.
+    Retry {
+        /// When.
+        retry_after_ms: u64,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Put it in a queue.
+    Queue {
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// Leave it out.
+    Skip {
+        /// Why.
+        reason: String,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+}
+
+/// The decision on a confirmation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub enum ConfirmationDecision {
+    /// Yes.
+    Approve {
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// No.
+    Reject {
+        /// Why.
+        reason: String,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// A person has to decide.
+    Escalate {
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The approval that it waits for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval_id: Option<String>,
+        /// When to ask again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+        /// When the approval stops waiting.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<String>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+}
+
+/// The decision on what a prompt is after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub enum IntentDetectionDecision {
+    /// This.
+    Allow {
+        /// The intent.
+        detected_intent: String,
+        /// 0 to 1.
+        confidence: f32,
+        /// What it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        target_hints: Option<TargetHints>,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+    /// The harness does not say.
+    Block {
+        /// Why.
+        reason: String,
+        /// Anything else.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+        metadata: Option<Metadata>,
+    },
+}
+
+/// Context for the agent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct InjectedContext {
+    /// What is known.
+    pub facts: Vec<Fact>,
+    /// Parts of files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_contents: Option<Vec<FileContentSnippet>>,
+    /// What the project is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_summary: Option<ProjectSummary>,
+    /// General knowledge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge: Option<Vec<String>>,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestions: Option<Vec<String>>,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileContentSnippet {
+    /// The file.
+    pub path: String,
+    /// The part.
+    pub snippet: String,
+    /// 0 to 1.
+    pub relevance_score: f32,
+}
+
+/// What a project is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProjectSummary {
+    /// Its name.
+    pub project_name: String,
+    /// Its language.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// Where to look first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_files: Option<Vec<String>>,
+    /// How it is laid out.
+    pub structure_description: String,
+}
+
+/// What a prompt is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TargetHints {
+    /// What kind of thing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_type: Option<String>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_name: Option<String>,
+    /// The field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+}
+
+impl Decision {
+    /// Go on.
+    pub fn allow() -> Decision {
+        Decision::Allow { modified_payload: None, metadata: None }
+    }
+
+    /// Do not, and why.
+    pub fn block(reason: impl Into<String>) -> Decision {
+        Decision::Block { reason: reason.into(), metadata: None }
+    }
+
+    /// Reads a decision. A payload that the agent is to use keeps every digit.
+    pub fn from_json(value: &Json) -> Result<Decision, String> {
+        let Json::Object(members) = value else {
+            return Err(format!("a decision is an object, this is {}", value.type_name()));
+        };
+        // What tells decisions apart is found by reading all members first, which rounds numbers: the payload stays out.
+        let payload = value.get("modified_payload").filter(|payload| !payload.is_null());
+        let rest = members.iter().map(|(name, member)| match name.as_str() {
+            "modified_payload" => (name.clone(), Json::Null),
+            _ => (name.clone(), member.clone()),
+        });
+        let mut decision: Decision =
+            Json::Object(rest.collect()).read().map_err(|error| error.to_string())?;
+        match &mut decision {
+            Decision::Modify { modified_payload, .. } => {
+                *modified_payload = payload.cloned().unwrap_or(Json::Null);
+            }
+            Decision::Allow { modified_payload, .. } => *modified_payload = payload.cloned(),
+            _ => {}
+        }
+        Ok(decision)
+    }
+}

@@ -1,0 +1,328 @@
+//! The durable contracts: run lifecycle, task list, verification, and the evidence that they refer to.
+
+use proctor_core::json::Json;
+use serde::{Deserialize, Serialize};
+
+use super::context::object;
+
+/// A run entered a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunLifecycleEvent {
+    /// The run.
+    pub run_id: String,
+    /// The session that it belongs to.
+    pub session_id: String,
+    /// The state.
+    pub status: RunStatus,
+    /// What was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// What came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_summary: Option<String>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When it began; any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// When this was so; any text.
+    pub updated_at: String,
+    /// Anything else; an object.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub metadata: Option<Json>,
+}
+
+/// The states of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum RunStatus {
+    Created,
+    Planning,
+    Executing,
+    Verifying,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl RunStatus {
+    /// All of them.
+    pub const ALL: [RunStatus; 7] = [
+        RunStatus::Created,
+        RunStatus::Planning,
+        RunStatus::Executing,
+        RunStatus::Verifying,
+        RunStatus::Completed,
+        RunStatus::Failed,
+        RunStatus::Cancelled,
+    ];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunStatus::Created => "created",
+            RunStatus::Planning => "planning",
+            RunStatus::Executing => "executing",
+            RunStatus::Verifying => "verifying",
+            RunStatus::Completed => "completed",
+            RunStatus::Failed => "failed",
+            RunStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether the run is over.
+    pub fn is_final(self) -> bool {
+        matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)
+    }
+
+    /// Whether a run may go from this state to the next one. The protocol has no such rule; this is ours.
+    pub fn may_become(self, next: RunStatus) -> bool {
+        use RunStatus::{Cancelled, Completed, Created, Executing, Failed, Planning, Verifying};
+        self == next
+            || match self {
+                Created => matches!(next, Planning | Executing | Failed | Cancelled),
+                // A run may be asked for a plan and nothing else.
+                Planning => matches!(next, Executing | Completed | Failed | Cancelled),
+                Executing => matches!(next, Planning | Verifying | Completed | Failed | Cancelled),
+                Verifying => matches!(next, Executing | Completed | Failed | Cancelled),
+                Completed | Failed | Cancelled => false,
+            }
+    }
+}
+
+/// All tasks of a run, as they are now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskListEvent {
+    /// The run.
+    pub run_id: String,
+    /// The session that it belongs to.
+    pub session_id: String,
+    /// The tasks.
+    pub tasks: Vec<TaskItem>,
+    /// When this was so; any text.
+    pub updated_at: String,
+    /// Anything else; an object.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub metadata: Option<Json>,
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskItem {
+    /// Its identifier within the list.
+    pub id: String,
+    /// What it is.
+    pub title: String,
+    /// Its state.
+    pub status: TaskStatus,
+    /// The tasks that come before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// What shows that it was done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceRef>,
+    /// What it made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<ArtifactRef>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When this was so; any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<String>,
+    /// Anything else; an object.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub metadata: Option<Json>,
+}
+
+/// The states of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum TaskStatus {
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+    Skipped,
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// All of them.
+    pub const ALL: [TaskStatus; 6] = [
+        TaskStatus::Pending,
+        TaskStatus::InProgress,
+        TaskStatus::Completed,
+        TaskStatus::Failed,
+        TaskStatus::Skipped,
+        TaskStatus::Cancelled,
+    ];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskStatus::Pending => "pending",
+            TaskStatus::InProgress => "in_progress",
+            TaskStatus::Completed => "completed",
+            TaskStatus::Failed => "failed",
+            TaskStatus::Skipped => "skipped",
+            TaskStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing more is to happen to it. A failed task may be tried again.
+    pub fn is_final(self) -> bool {
+        matches!(self, TaskStatus::Completed | TaskStatus::Skipped | TaskStatus::Cancelled)
+    }
+
+    /// Whether it is still to be done.
+    pub fn is_open(self) -> bool {
+        matches!(self, TaskStatus::Pending | TaskStatus::InProgress)
+    }
+
+    /// Whether tasks that come after it may begin.
+    pub fn satisfies(self) -> bool {
+        matches!(self, TaskStatus::Completed | TaskStatus::Skipped)
+    }
+
+    /// Whether a task may go from this state to the next one. The protocol has no such rule; this is ours.
+    pub fn may_become(self, next: TaskStatus) -> bool {
+        !(self.is_final() && next.is_open())
+    }
+}
+
+/// How the verification of a run stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerificationEvent {
+    /// The run.
+    pub run_id: String,
+    /// The session that it belongs to.
+    pub session_id: String,
+    /// The verdict on the whole.
+    pub status: VerificationStatus,
+    /// What was checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<VerificationCheck>,
+    /// What stays uncertain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub residual_risks: Vec<String>,
+    /// When this was so; any text.
+    pub updated_at: String,
+    /// Anything else; an object.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub metadata: Option<Json>,
+}
+
+/// The states of a verification and of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum VerificationStatus {
+    Pending,
+    Running,
+    Passed,
+    Failed,
+    Skipped,
+    NeedsReview,
+}
+
+impl VerificationStatus {
+    /// All of them.
+    pub const ALL: [VerificationStatus; 6] = [
+        VerificationStatus::Pending,
+        VerificationStatus::Running,
+        VerificationStatus::Passed,
+        VerificationStatus::Failed,
+        VerificationStatus::Skipped,
+        VerificationStatus::NeedsReview,
+    ];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            VerificationStatus::Pending => "pending",
+            VerificationStatus::Running => "running",
+            VerificationStatus::Passed => "passed",
+            VerificationStatus::Failed => "failed",
+            VerificationStatus::Skipped => "skipped",
+            VerificationStatus::NeedsReview => "needs_review",
+        }
+    }
+
+    /// Whether a whole with such a part cannot have passed.
+    pub fn contradicts_passed(self) -> bool {
+        matches!(self, VerificationStatus::Pending | VerificationStatus::Running | VerificationStatus::Failed)
+    }
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerificationCheck {
+    /// Its identifier within the verification.
+    pub id: String,
+    /// What it checks.
+    pub subject: String,
+    /// How it stands.
+    pub status: VerificationStatus,
+    /// How it is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// What it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What shows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceRef>,
+    /// What it made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<ArtifactRef>,
+    /// Anything else; an object.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub metadata: Option<Json>,
+}
+
+/// Something that shows that a thing is so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvidenceRef {
+    /// What kind.
+    pub kind: String,
+    /// What it shows.
+    pub summary: String,
+    /// Where it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactRef>,
+    /// Anything else; an object.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub metadata: Option<Json>,
+}
+
+/// Something that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ArtifactRef {
+    /// Its identifier.
+    pub id: String,
+    /// What kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// Where it is, as a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Its type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// Its digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}

@@ -1,0 +1,415 @@
+//! The payloads whose shape the protocol defines, durable contracts apart.
+
+use proctor_core::json::Json;
+use serde::{Deserialize, Serialize};
+
+use super::context::object;
+
+/// The agent has nothing to do and asks whether background work may run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IdleEvent {
+    /// How long it has been idle.
+    pub idle_duration_ms: u64,
+    /// Why.
+    pub idle_reason: String,
+    /// What it did last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_event_type: Option<String>,
+    /// What it would do now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggested_action: Option<String>,
+}
+
+/// A sign of life.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeartbeatEvent {
+    /// Since when the agent runs.
+    pub uptime_ms: u64,
+    /// Events so far.
+    pub total_events_processed: u64,
+    /// What it is doing.
+    pub current_state: String,
+    /// Its share of a processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<f32>,
+    /// Its memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Tools that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_tools: Option<u64>,
+    /// Actions that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_actions: Option<u64>,
+    /// Things that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<u64>,
+    /// Tokens so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_used: Option<i32>,
+}
+
+/// Something was done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SuccessEvent {
+    /// The session.
+    pub session_id: String,
+    /// What kind of thing was done.
+    pub action_type: String,
+    /// What was done.
+    pub action_summary: String,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// The agent asks for what is remembered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryRecallEvent {
+    /// The session.
+    pub session_id: String,
+    /// What to look for.
+    pub query: String,
+    /// In which memory.
+    pub memory_type: String,
+    /// At most this many.
+    pub max_results: u64,
+    /// Where the agent works.
+    pub working_directory: String,
+}
+
+/// The agent asks how to plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanningEvent {
+    /// The session.
+    pub session_id: String,
+    /// What is to be planned.
+    pub task_description: String,
+    /// How the agent can plan.
+    pub available_strategies: Vec<PlanningStrategy>,
+    /// What holds for the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Json>,
+}
+
+/// The agent asks for hints, or whether to reason at all.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReasoningEvent {
+    /// The session.
+    pub session_id: String,
+    /// How the agent reasons.
+    pub reasoning_type: ReasoningType,
+    /// About what.
+    pub problem_statement: String,
+    /// What it knows already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints: Option<Vec<String>>,
+}
+
+/// The agent hit a limit and asks what to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RateLimitEvent {
+    /// The session.
+    pub session_id: String,
+    /// Which limit was hit.
+    pub limit_type: RateLimitType,
+    /// When it could be tried again.
+    pub retry_after_ms: u64,
+    /// How much is used, as text.
+    pub current_usage: String,
+}
+
+/// The agent asks for a confirmation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfirmationEvent {
+    /// The session.
+    pub session_id: String,
+    /// What kind of confirmation.
+    pub confirmation_type: ConfirmationType,
+    /// What is to be confirmed.
+    pub message: String,
+    /// What could be answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<String>>,
+}
+
+/// The agent asks what a prompt is after.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IntentDetectionEvent {
+    /// The session.
+    pub session_id: String,
+    /// What the user wrote.
+    pub prompt: String,
+    /// Where the agent works.
+    pub workspace: String,
+    /// The prompt's language.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language_hint: Option<String>,
+}
+
+/// The agent asks for context about its workspace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContextPerceptionEvent {
+    /// The session.
+    pub session_id: String,
+    /// What for.
+    pub intent: PerceptionIntent,
+    /// About what.
+    pub target: PerceptionTarget,
+    /// In which field.
+    #[serde(default)]
+    pub domain: PerceptionDomain,
+    /// In which form.
+    #[serde(default)]
+    pub preferred_modality: PerceptionModality,
+    /// How urgent.
+    #[serde(default)]
+    pub urgency: PerceptionUrgency,
+    /// How fresh.
+    #[serde(default)]
+    pub freshness: PerceptionFreshness,
+    /// Where the agent is.
+    pub context: PerceptionContext,
+    /// Limits on the answer.
+    #[serde(default)]
+    pub constraints: PerceptionConstraints,
+    /// Anything else; an object.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
+    pub metadata: Option<Json>,
+}
+
+/// Where the agent is when it asks for context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PerceptionContext {
+    /// The workspace's folder.
+    pub workspace: String,
+    /// What it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_task: Option<String>,
+    /// What it wants to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// What happened before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relevant_history: Option<Vec<HistoryItem>>,
+}
+
+/// Something that happened before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryItem {
+    /// What kind.
+    pub item_type: String,
+    /// What.
+    pub content: String,
+    /// When.
+    pub timestamp: i64,
+}
+
+/// Limits on injected context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerceptionConstraints {
+    /// At most this many results.
+    #[serde(default)]
+    pub max_results: Option<u64>,
+    /// At most this long.
+    #[serde(default)]
+    pub max_context_length: Option<u64>,
+    /// Whether sources are named.
+    #[serde(default = "yes")]
+    pub include_sources: bool,
+}
+
+impl Default for PerceptionConstraints {
+    fn default() -> PerceptionConstraints {
+        PerceptionConstraints { max_results: None, max_context_length: None, include_sources: true }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A span of time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimeRange {
+    /// From when.
+    #[serde(default)]
+    pub from: Option<i64>,
+    /// Until when.
+    #[serde(default)]
+    pub to: Option<i64>,
+    /// In words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative: Option<String>,
+}
+
+/// What context is asked about: an object with exactly one member, which names the variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum PerceptionTarget {
+    Entity {
+        name: String,
+        entity_type: String,
+        #[serde(default)]
+        identifier: Option<String>,
+    },
+    Location {
+        path: String,
+        location_type: String,
+    },
+    Event {
+        description: String,
+        event_type: String,
+        #[serde(default)]
+        time_range: Option<TimeRange>,
+    },
+    Relation {
+        entities: Vec<String>,
+        relation_type: String,
+    },
+    Rule {
+        name: String,
+        rule_type: String,
+        #[serde(default)]
+        scope: Option<String>,
+    },
+    State {
+        target: String,
+        aspect: String,
+        include_history: bool,
+    },
+    Resource {
+        name: String,
+        resource_type: String,
+        #[serde(default)]
+        constraints: Option<Json>,
+    },
+    Pattern {
+        pattern: String,
+        pattern_type: String,
+    },
+}
+
+/// What context is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum PerceptionIntent {
+    Recognize,
+    Understand,
+    Locate,
+    Retrieve,
+    Explore,
+    Reason,
+    Validate,
+    Compare,
+    Track,
+}
+
+/// The field that context is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum PerceptionDomain {
+    Coding,
+    Writing,
+    DataAnalysis,
+    Research,
+    ProjectManagement,
+    Conversation,
+    Operations,
+    Security,
+    #[default]
+    General,
+}
+
+/// The form that context should have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum PerceptionModality {
+    Text,
+    Code,
+    StructuredData,
+    Table,
+    Chart,
+    Image,
+    Audio,
+    Video,
+    #[default]
+    Any,
+}
+
+/// How urgent context is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum PerceptionUrgency {
+    Critical,
+    High,
+    #[default]
+    Normal,
+    Low,
+}
+
+/// How fresh context has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum PerceptionFreshness {
+    Realtime,
+    Recent,
+    #[default]
+    Static,
+}
+
+/// How an agent can plan.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum PlanningStrategy {
+    None,
+    StepByStep,
+    TreeOfThoughts,
+    GraphPlanning,
+    /// A name of the agent's own.
+    Custom(String),
+}
+
+/// How an agent reasons.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum ReasoningType {
+    ChainOfThought,
+    TreeOfThoughts,
+    ReAct,
+    Reflexion,
+    /// A name of the agent's own.
+    Other(String),
+}
+
+/// The limit that was hit.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum RateLimitType {
+    LlmTokenLimit,
+    LlmRequestLimit,
+    ApiRequestLimit,
+    ToolExecutionLimit,
+    /// A name of the agent's own.
+    Custom(String),
+}
+
+/// What kind of confirmation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum ConfirmationType {
+    SafetyConfirm,
+    UserConfirm,
+    CostConfirm,
+    /// A name of the agent's own.
+    Custom(String),
+}

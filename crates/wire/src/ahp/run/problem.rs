@@ -1,0 +1,50 @@
+//! What does not fit in what an agent says of a run.
+
+use serde::Serialize;
+
+/// So many problems of one contract are told one by one.
+pub const MAX_PROBLEMS: usize = 100;
+
+/// Something that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What kind, for machines.
+    pub code: &'static str,
+    /// What, for people.
+    pub message: String,
+}
+
+/// The problems of one contract.
+#[derive(Default)]
+pub(super) struct Problems {
+    told: Vec<Problem>,
+    untold: usize,
+}
+
+impl Problems {
+    pub(super) fn add(&mut self, code: &'static str, message: impl FnOnce() -> String) {
+        if self.told.len() < MAX_PROBLEMS {
+            self.told.push(Problem { code, message: message() });
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    /// They come from the agent, so their number is its choice: the rest is only counted.
+    pub(super) fn finish(mut self) -> Vec<Problem> {
+        if self.untold > 0 {
+            let message = format!("and {} more problems", self.untold);
+            self.told.push(Problem { code: "more_problems", message });
+        }
+        self.told
+    }
+}
+
+/// An identifier for a message: short, in backticks.
+pub(super) fn quote(text: &str) -> String {
+    let mut short: String = text.chars().take(64).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    format!("`{short}`")
+}

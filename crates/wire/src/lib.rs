@@ -1,0 +1,13 @@
+//! How others say it: the messages, codecs and protocol rules of the protocols that Proctor serves. No I/O.
+//!
+//! ```
+//! use proctor_wire::ahp::{Message, rpc};
+//!
+//! let line = br#"{"jsonrpc":"2.0","id":7,"method":"ahp/query","params":{}}"#;
+//! let Ok(Message::Request { id, .. }) = rpc::read(line) else { panic!("a request") };
+//! // An id comes back as it was sent.
+//! let reply = rpc::respond(&id, &serde_json::json!({"answer": null})).unwrap();
+//! assert_eq!(reply, r#"{"jsonrpc":"2.0","id":7,"result":{"answer":null}}"#);
+//! ```
+
+pub mod ahp;
