@@ -81,6 +81,12 @@ pub trait PathResolver {
 
 /// What `unknown` says of a URL that cannot be read.
 pub const UNREADABLE_URL: &str = "a URL that cannot be read";
+/// What `unknown` says of a path that is too long to be one.
+pub const LONG_PATH: &str = "a path of more than 4096 bytes";
+/// What `unknown` says about a call of a shell in which no command was found.
+pub const NO_COMMAND: &str = "a shell call without a command that could be found";
+/// The longest path that is looked up.
+pub const MAX_PATH: usize = 4096;
 /// What `unknown` says of a host that cannot be one.
 pub const UNREADABLE_HOST: &str = "a host that cannot be read";
 /// What `unknown` says when plural facts were cut.

@@ -108,6 +108,16 @@ pub struct Undelivered {
     taken: Taken,
 }
 
+impl Undelivered {
+    /// The decision, if it has a place in the queue: it is not on record yet, and may still be taken again.
+    pub fn queued(&self) -> Option<(RecordId, u64, SessionId, &Decision)> {
+        match &self.taken {
+            Taken::Queued(queued) => Some((queued.id, queued.sequence, queued.session, &queued.decision)),
+            Taken::Answered(_) => None,
+        }
+    }
+}
+
 enum Taken {
     Queued(Box<Queued>),
     Answered(Box<Answer>),
@@ -117,6 +127,8 @@ struct Queued {
     pending: Pending,
     decision: Decision,
     session: SessionId,
+    id: RecordId,
+    sequence: u64,
 }
 
 /// The fold that remembers how far retractions have been applied to the state.
@@ -219,7 +231,7 @@ impl Engine {
     pub async fn deliver_waiting(&self, undelivered: Undelivered, wait: Wait) -> Answer {
         let Undelivered { proposal, deadline, mut taken } = undelivered;
         for tries_left in (0..TRIES).rev() {
-            let Queued { pending, decision, session } = match taken {
+            let Queued { pending, decision, session, .. } = match taken {
                 Taken::Answered(answer) => return *answer,
                 Taken::Queued(queued) => *queued,
             };
@@ -287,7 +299,8 @@ impl Engine {
             let alarm = self.alarm_about(&judgement.envelope, code, sequence);
             drop(self.append(&mut inner, alarm, None, Some(deadline + self.answer)));
         }
-        Ok(Queued { pending, decision: judgement.decision, session })
+        let id = judgement.envelope.id;
+        Ok(Queued { pending, decision: judgement.decision, session, id, sequence })
     }
 
     /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.

@@ -1,6 +1,6 @@
 //! What only a program has: the real clock, real randomness, real paths.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proctor_core::normalise::PathResolver;
 use proctor_core::random::Randomness;
@@ -46,14 +46,17 @@ impl PathResolver for RealPaths {
             return None;
         }
         // A file that is about to be created does not exist yet, but its folder may be a link.
-        let mut existing = path;
-        let real = loop {
-            match existing.canonicalize() {
-                Ok(real) => break real,
-                Err(_) => existing = existing.parent()?,
+        // Looked for from the root: a path of which nothing exists costs one look.
+        let mut existing = PathBuf::from("/");
+        for part in path.components().skip(1) {
+            let next = existing.join(part);
+            if !next.exists() {
+                break;
             }
-        };
-        let rest = path.strip_prefix(existing).ok()?;
+            existing = next;
+        }
+        let real = existing.canonicalize().ok()?;
+        let rest = path.strip_prefix(&existing).ok()?;
         let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
         (real != path).then(|| real.to_string_lossy().into_owned())
     }

@@ -3,7 +3,8 @@
 use super::path::absolute;
 use super::shell::{self, ShellCommand, ShellFacts};
 use super::{
-    Facts, MAX_ENTRIES, PathResolver, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL, patch, tool, url,
+    Facts, LONG_PATH, MAX_ENTRIES, MAX_PATH, NO_COMMAND, PathResolver, TOO_MANY_ENTRIES, UNREADABLE_HOST,
+    UNREADABLE_URL, patch, tool, url,
 };
 use crate::action::{Action, ActionKind};
 use crate::json::Json;
@@ -36,6 +37,9 @@ const PATH_NAMES: &[&str] = &[
 ];
 /// Argument names that hold a shell command.
 const COMMAND_NAMES: &[&str] = &["command", "cmd", "script", "commands", "shell_command", "bash_command"];
+/// Argument names that hold a command if the tool is a shell.
+const SHELL_NAMES: &[&str] =
+    &["input", "code", "stdin", "text", "line", "lines", "run", "exec", "bash", "sh", "shell", "content"];
 /// Argument names that hold a patch.
 const PATCH_NAMES: &[&str] = &["patch", "diff", "patch_text"];
 /// Argument names that hold a URL.
@@ -107,7 +111,15 @@ impl Gatherer {
         // The arguments of `args` as sent; a result is data, not a target.
         let args = std::mem::take(&mut self.facts.args);
         self.walk("", &args, 0);
+        let says_something = match &args {
+            Json::Null => false,
+            Json::Object(members) => !members.is_empty(),
+            _ => true,
+        };
         self.facts.args = args;
+        if self.facts.tool == "shell" && says_something && self.facts.commands.is_empty() {
+            self.unknown(NO_COMMAND);
+        }
     }
 
     fn finish(mut self) -> Facts {
@@ -131,7 +143,9 @@ impl Gatherer {
         }
         match value {
             Json::String(text) => self.leaf(name, text),
-            Json::Array(items) if is_any(COMMAND_NAMES, name) => self.argument_vector(items),
+            Json::Array(items) if is_any(COMMAND_NAMES, name) || self.is_bare_command(name) => {
+                self.argument_vector(items);
+            }
             Json::Array(items) => items.iter().for_each(|item| self.walk(name, item, depth + 1)),
             Json::Object(members) => {
                 for (name, member) in members {
@@ -142,9 +156,14 @@ impl Gatherer {
         }
     }
 
+    /// Whether what has this name is a command because the tool is a shell: arguments that are nothing but a text or a list, and names
+    /// that shells give to what they run.
+    fn is_bare_command(&self, name: &str) -> bool {
+        self.facts.tool == "shell" && (name.is_empty() || is_any(SHELL_NAMES, name))
+    }
+
     fn leaf(&mut self, name: &str, text: &str) {
-        let is_shell = self.facts.tool == "shell";
-        if is_any(COMMAND_NAMES, name) || (is_shell && (name == "input" || name == "code")) {
+        if is_any(COMMAND_NAMES, name) || self.is_bare_command(name) {
             if self.facts.command.is_empty() {
                 text.clone_into(&mut self.facts.command);
             }
@@ -339,7 +358,13 @@ fn path_operands(command: &ShellCommand) -> impl Iterator<Item = &str> {
 }
 
 fn add_real_paths(facts: &mut Facts, resolver: &dyn PathResolver) {
-    for path in facts.paths.clone() {
+    let known: Vec<String> = facts.paths.iter().take(MAX_ENTRIES).cloned().collect();
+    for path in known {
+        // No system has such a path, and looking it up costs more the longer it is.
+        if path.len() > MAX_PATH {
+            push_new(&mut facts.unknown, LONG_PATH.to_owned());
+            continue;
+        }
         let Some(real) = resolver.real_path(&path) else { continue };
         if facts.writes.contains(&path) {
             push_new(&mut facts.writes, real.clone());

@@ -23,7 +23,9 @@ use crate::{log, watch};
 /// Requests that wait for the owner at a time; then stdin is not read further.
 const WINDOW: usize = 256;
 /// How much longer than the owner's own limit its answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_millis(300);
+/// How long after a failed attempt to reach an owner the next one is made.
+const NEXT_TRY: Duration = Duration::from_millis(200);
 
 pub(super) fn run(context: &Context) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -81,16 +83,14 @@ async fn converse(config: &Config, first: Backend, stop: &CancellationToken) -> 
     let (input, mut output) = (stdio::input(), stdio::output());
     let mut lines = Lines::new(input, MAX_MESSAGE);
     let mut backend = first;
-    let mut unserved: Option<Bytes> = None;
     loop {
         match backend {
             Backend::Own(owner) => {
-                serve_own(&owner, lines, unserved, output, stop).await;
+                serve_own(&owner, lines, output, stop).await;
                 return Some(owner);
             }
             Backend::Relay(stream, early) => {
-                let relayed =
-                    relay(config, stream, early, &mut lines, &mut output, unserved.take(), stop).await;
+                let relayed = relay(config, stream, early, &mut lines, &mut output, stop).await;
                 match relayed {
                     Ok(Ended::Input) => return None,
                     Ok(Ended::Owner) => log::say("the owner of the state directory is gone"),
@@ -101,52 +101,50 @@ async fn converse(config: &Config, first: Backend, stop: &CancellationToken) -> 
                 }
             }
         }
-        // Until somebody owns the directory again, everything is blocked.
-        backend = loop {
-            let line = tokio::select! {
-                line = lines.next() => line,
-                () = stop.cancelled() => return None,
-            };
-            let text = match line {
-                Ok(Some(Line::Text(text))) => text,
-                Ok(Some(Line::TooLong)) => {
-                    if say_too_long(&mut output).await.is_err() {
-                        return None;
-                    }
-                    continue;
-                }
+        backend = reopen(config, &mut lines, &mut output, stop).await?;
+    }
+}
+
+/// Until somebody owns the directory again, everything is blocked, at once: looking for an owner goes on beside it.
+async fn reopen(
+    config: &Config,
+    lines: &mut Lines<StandardInput>,
+    output: &mut StandardOutput,
+    stop: &CancellationToken,
+) -> Option<Backend> {
+    let try_again = |config: Config| {
+        tokio::task::spawn_blocking(move || {
+            open(&config).inspect_err(|failure| {
+                log::say(&failure.lines.join("; "));
+                std::thread::sleep(NEXT_TRY);
+            })
+        })
+    };
+    let mut opening = try_again(config.clone());
+    loop {
+        tokio::select! {
+            opened = &mut opening => match opened {
+                Ok(Ok(backend)) => return Some(backend),
+                _ => opening = try_again(config.clone()),
+            },
+            line = lines.next() => match line {
+                Ok(Some(Line::Text(text))) => block(&text, output).await.ok()?,
+                Ok(Some(Line::TooLong)) => say_too_long(output).await.ok()?,
                 Ok(None) | Err(_) => return None,
-            };
-            let settings = config.clone();
-            match tokio::task::spawn_blocking(move || open(&settings)).await {
-                Ok(Ok(reopened)) => {
-                    unserved = Some(text);
-                    break reopened;
-                }
-                Ok(Err(failure)) => log::say(&failure.lines.join("; ")),
-                Err(error) => log::say(&error.to_string()),
-            }
-            if block(&text, &mut output).await.is_err() {
-                return None;
-            }
-        };
+            },
+            () = stop.cancelled() => return None,
+        }
     }
 }
 
 async fn serve_own(
     owner: &Owner,
     lines: Lines<StandardInput>,
-    unserved: Option<Bytes>,
     output: StandardOutput,
     stop: &CancellationToken,
 ) {
     let (buffered, input) = lines.into_parts();
-    let mut before = unserved.map(|line| line.to_vec()).unwrap_or_default();
-    if !before.is_empty() {
-        before.push(b'\n');
-    }
-    before.extend_from_slice(&buffered);
-    let reader = io::Cursor::new(before).chain(input);
+    let reader = io::Cursor::new(buffered).chain(input);
     let limits = StreamLimits::stdio();
     let served =
         owner.ahp.server().serve_stream_until(Peer::this_process(), reader, output, &limits, stop).await;
@@ -176,42 +174,21 @@ async fn relay(
     early: Vec<u8>,
     lines: &mut Lines<StandardInput>,
     output: &mut StandardOutput,
-    unserved: Option<Bytes>,
     stop: &CancellationToken,
 ) -> io::Result<Ended> {
     let most = config.ahp.answer + PATIENCE;
     let mut waiting: VecDeque<Waiting> = VecDeque::new();
     let connected = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
     let Ok(stream) = connected else { return Ok(Ended::Owner) };
-    let (reading, mut writing) = stream.into_split();
+    let (reading, writing) = stream.into_split();
     let mut answers = Lines::new(io::Cursor::new(early).chain(reading), MAX_MESSAGE);
+    // Writing is a task of its own: an owner that waits for its answers to be read does not read.
+    let (sender, receiver) = tokio::sync::mpsc::channel(WINDOW);
+    let mut writer = tokio::spawn(pass_on(receiver, writing));
     let mut ended = false;
-    let mut next = unserved.map(Line::Text);
+    let mut unsent: Option<Bytes> = None;
     let outcome = loop {
-        if let Some(line) = next.take() {
-            match line {
-                Line::Text(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Text(line) => {
-                    if let Some(closed) = closed(&line) {
-                        waiting.push_back(Waiting {
-                            id: closed.0,
-                            closed: closed.1,
-                            until: Instant::now() + most,
-                        });
-                    }
-                    let sent = async {
-                        writing.write_all(&line).await?;
-                        writing.write_all(b"\n").await
-                    };
-                    if !matches!(tokio::time::timeout(most, sent).await, Ok(Ok(()))) {
-                        break Ended::Owner;
-                    }
-                }
-                Line::TooLong => say_too_long(output).await?,
-            }
-            continue;
-        }
-        if ended && waiting.is_empty() {
+        if ended && unsent.is_none() && waiting.is_empty() {
             break Ended::Input;
         }
         let deadline = waiting.front().map_or_else(|| Instant::now() + most, |first| first.until);
@@ -225,14 +202,33 @@ async fn relay(
                 }
                 _ => break Ended::Owner,
             },
-            line = lines.next(), if !ended && waiting.len() < WINDOW => match line {
-                Ok(Some(line)) => next = Some(line),
+            place = sender.reserve(), if unsent.is_some() => match (place, unsent.take()) {
+                (Ok(place), Some(line)) => place.send(line),
+                _ => break Ended::Owner,
+            },
+            line = lines.next(), if !ended && unsent.is_none() && waiting.len() < WINDOW => match line {
+                Ok(Some(Line::Text(line))) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Ok(Some(Line::Text(line))) => {
+                    if let Some((id, closed)) = closed(&line) {
+                        waiting.push_back(Waiting { id, closed, until: Instant::now() + most });
+                    }
+                    unsent = Some(line);
+                }
+                Ok(Some(Line::TooLong)) => say_too_long(output).await?,
                 Ok(None) | Err(_) => ended = true,
             },
+            _ = &mut writer => break Ended::Owner,
             () = stop.cancelled(), if !ended => ended = true,
             () = tokio::time::sleep_until(deadline), if !waiting.is_empty() => break Ended::Owner,
         }
     };
+    if ended && waiting.is_empty() {
+        // Notifications may still be on their way.
+        drop(sender);
+        let _ = tokio::time::timeout(most, writer).await;
+        return Ok(Ended::Input);
+    }
+    writer.abort();
     // What the owner did not answer is answered closed: an agent must not wait for ever, nor take silence for a yes.
     for request in waiting {
         output.write_all(request.closed.as_bytes()).await?;
@@ -240,6 +236,18 @@ async fn relay(
     }
     output.flush().await?;
     Ok(if ended { Ended::Input } else { outcome })
+}
+
+/// Writes lines to the owner until there are no more; ends early if it cannot.
+async fn pass_on(
+    mut lines: tokio::sync::mpsc::Receiver<Bytes>,
+    mut writing: tokio::net::unix::OwnedWriteHalf,
+) -> io::Result<()> {
+    while let Some(line) = lines.recv().await {
+        writing.write_all(&line).await?;
+        writing.write_all(b"\n").await?;
+    }
+    writing.shutdown().await
 }
 
 const GONE: &str = "not recorded: the owner of the state directory does not answer";

@@ -13,11 +13,12 @@ mod query;
 mod reported;
 mod runs;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use proctor_core::decision::Effect;
+use proctor_core::decision::{self, Effect};
+use proctor_core::id::{RecordId, SessionId};
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_net::ahp::server::{AhpServer, EventHandler, HandlerError, Identity, Peer, Violation};
@@ -76,19 +77,6 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Notices when a caller goes away before it has its answer.
-struct Waiter<'a> {
-    given_up: Option<&'a AtomicU64>,
-}
-
-impl Drop for Waiter<'_> {
-    fn drop(&mut self) {
-        if let Some(count) = self.given_up {
-            count.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-}
-
 /// The door. Cheap to clone.
 #[derive(Clone)]
 pub struct AhpDoor {
@@ -103,8 +91,6 @@ struct Shared {
     open: Mutex<OpenDecisions>,
     runs: Mutex<Runs>,
     line: Line,
-    /// Answers that nobody waited for: their decisions may be on record without being remembered here.
-    given_up: AtomicU64,
 }
 
 impl AhpDoor {
@@ -117,7 +103,6 @@ impl AhpDoor {
             open: Mutex::default(),
             runs: Mutex::default(),
             line: Line::default(),
-            given_up: AtomicU64::new(0),
         };
         AhpDoor { shared: Arc::new(shared), this_user }
     }
@@ -225,21 +210,14 @@ impl AhpDoor {
             agent: event.agent_id.clone(),
             session: event.session_id.clone(),
         };
-        let mut waiter = Waiter { given_up: Some(&self.shared.given_up) };
         let hold = self.shared.settings.hold;
         if hold.is_zero() {
-            let undelivered = engine.submit_until(proposal, deadline);
-            drop(room);
-            let answer = engine.deliver_waiting(undelivered, Wait::Task).await;
+            let answer = self.settle(proposal, deadline, &read, room).await;
             let asked = self.asked(&answer);
-            self.remember(&answer, &read);
-            waiter.given_up = None;
             return (answer, asked, Some(read));
         }
         let mut people = engine.decisions_of_people();
-        let undelivered = engine.submit_until(proposal.clone(), deadline);
-        drop(room);
-        let mut answer = engine.deliver_waiting(undelivered, Wait::Task).await;
+        let mut answer = self.settle(proposal.clone(), deadline, &read, room).await;
         let mut asked = self.asked(&answer);
         if answer.decision().effect == Effect::Ask {
             let until = tokio::time::Instant::now() + hold;
@@ -248,14 +226,12 @@ impl AhpDoor {
                 if self.still_waits(&answer) {
                     continue;
                 }
-                let undelivered = engine.submit_until(proposal.clone(), deadline);
-                answer = engine.deliver_waiting(undelivered, Wait::Task).await;
+                let Some(room) = self.room(deadline).await else { break };
+                answer = self.settle(proposal.clone(), deadline, &read, room).await;
                 asked = self.asked(&answer);
                 break;
             }
         }
-        self.remember(&answer, &read);
-        waiter.given_up = None;
         (answer, asked, Some(read))
     }
 
@@ -275,27 +251,67 @@ impl AhpDoor {
         info.is_some_and(|info| info.is_waiting(self.engine().now()))
     }
 
+    /// Takes a decision and waits until it is on record. It is remembered from the moment that it is taken: its report may come in the
+    /// same breath, and the caller may go away.
+    async fn settle(&self, proposal: Proposal, deadline: Instant, read: &Read, room: Room<'_>) -> Answer {
+        let engine = self.engine();
+        let undelivered = engine.submit_until(proposal, deadline);
+        drop(room);
+        let taken = undelivered.queued().map(|(id, sequence, session, decision)| {
+            self.remember(read, id, sequence, session, decision);
+            (sequence, session)
+        });
+        let answer = engine.deliver_waiting(undelivered, Wait::Task).await;
+        match (answer.record(), answer.session(), taken) {
+            (Some((_, sequence)), _, Some((taken, _))) if taken == sequence => {}
+            (recorded, session, taken) => {
+                // It was taken again, or came to nothing.
+                if let Some((sequence, session)) = taken {
+                    self.open().close(session, sequence);
+                }
+                if let (Some((id, sequence)), Some(session)) = (recorded, session) {
+                    self.remember(read, id, sequence, session, answer.decision());
+                }
+            }
+        }
+        answer
+    }
+
     /// Keeps a decision until its outcome is reported.
-    fn remember(&self, answer: &Answer, read: &Read) {
-        let (Some((id, sequence)), Some(session)) = (answer.record(), answer.session()) else { return };
+    fn remember(
+        &self,
+        read: &Read,
+        id: RecordId,
+        sequence: u64,
+        session: SessionId,
+        decision: &decision::Decision,
+    ) {
         // A confirmation is a yes, not a deed that is reported.
         if read.action.name == CONFIRMATION {
             return;
         }
-        let decision = answer.decision();
         let tool = binding::canonical(&read.action.name);
-        let args = &read.action.args;
-        let changed = proctor_policy::judge::changed_args(&read.action, decision);
+        let answered = read.changed_arguments(decision).map(|args| binding::call_digest(&tool, &args));
         let open = Open {
             sequence,
             id,
-            asked: binding::call_digest(&tool, args),
-            answered: changed.map(|args| binding::call_digest(&tool, &args)),
+            asked: binding::call_digest(&tool, &read.arguments),
+            answered,
             tool,
             depth: read.action.depth,
             let_through: decision.effect.lets_through(),
         };
-        self.open().add(&self.engine().ledger().reader(), session, open);
+        self.know(session);
+        self.open().add(session, open);
+    }
+
+    /// Reads what the ledger says of a session that is not remembered, beside the lock and the other tasks.
+    fn know(&self, session: SessionId) {
+        if self.open().knows(session) {
+            return;
+        }
+        let read = aside(|| binding::read_open(&self.engine().ledger().reader(), session));
+        self.open().learn(session, read);
     }
 
     fn open(&self) -> MutexGuard<'_, OpenDecisions> {
@@ -346,6 +362,15 @@ impl AhpDoor {
         let answer = Json::from_type(&decision).map_err(HandlerError::failed)?;
         self.observe(&self.caller(peer), event, Some(answer), Vec::new()).await?;
         Ok(decision)
+    }
+}
+
+/// Runs what may take its time without holding up the other tasks of this thread.
+fn aside<T>(work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
     }
 }
 

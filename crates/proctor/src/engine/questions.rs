@@ -84,6 +84,28 @@ impl Engine {
         self.recorded_session(&format!("session:{}", key.digest()))
     }
 
+    /// Our identifier of a session; it begins if it has not begun.
+    pub fn begin_session(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        door: &str,
+    ) -> Result<SessionId, String> {
+        let key = SessionKey {
+            principal: caller.principal.clone(),
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+        };
+        let mut inner = self.lock()?;
+        self.session(&mut inner, &key, caller, door)
+    }
+
+    /// Whether a record is in the ledger.
+    pub fn is_recorded(&self, id: RecordId) -> bool {
+        self.ledger.reader().by_id(&id).is_ok_and(|found| found.is_some())
+    }
+
     /// Tells when people decide: the number changes with each decision.
     pub fn decisions_of_people(&self) -> tokio::sync::watch::Receiver<u64> {
         self.decided.subscribe()

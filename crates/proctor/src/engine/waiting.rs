@@ -1,6 +1,6 @@
 //! Waiting for the ledger: a thread blocks, a task awaits.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -17,15 +17,44 @@ pub enum Wait {
 
 impl Wait {
     /// What became of a record, at most until this moment.
-    pub async fn settled(self, mut pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
+    pub async fn settled(self, pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
         match self {
             Wait::Thread => pending.wait_until(deadline),
-            Wait::Task => match tokio::time::timeout_at(deadline.into(), &mut pending).await {
-                Ok(settled) => settled,
+            Wait::Task => {
+                let mut waiting = Waiting(Some(pending));
                 // The record, should it still be written, is followed by one that retracts it.
-                Err(_elapsed) => pending.give_up(),
-            },
+                let settled = tokio::time::timeout_at(deadline.into(), &mut waiting).await;
+                settled.unwrap_or_else(|_elapsed| waiting.give_up())
+            }
         }
+    }
+}
+
+/// A task that waits. If it goes away, nobody is told the answer, so it must not stand.
+struct Waiting(Option<Pending>);
+
+impl Waiting {
+    fn give_up(&mut self) -> Result<Receipt, NotRecorded> {
+        self.0.take().map_or(Err(NotRecorded::Deadline), Pending::give_up)
+    }
+}
+
+impl Future for Waiting {
+    type Output = Result<Receipt, NotRecorded>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(pending) = &mut self.0 else { return Poll::Ready(Err(NotRecorded::Deadline)) };
+        let settled = Pin::new(pending).poll(context);
+        if settled.is_ready() {
+            self.0 = None;
+        }
+        settled
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.give_up();
     }
 }
 

@@ -1,5 +1,7 @@
 //! The specialised questions are answered by the policy's `advice` section and by the budgets.
 
+use proctor_core::json::Json;
+
 use crate::POLICY;
 use crate::harness::{Event, Harness, before, json};
 use crate::support::{Folder, text};
@@ -57,6 +59,12 @@ fn idle() -> Event {
     Event::new("idle", r#"{"idle_duration_ms":45000,"idle_reason":"awaiting_user"}"#)
 }
 
+/// Not knowing forbids nothing, also to agents that read it as a generic decision.
+fn no_intent(answer: &Json) {
+    assert_eq!((text(answer, "decision"), text(answer, "detected_intent")), ("allow", "unknown"), "{answer}");
+    assert!(answer["confidence"].to_string().starts_with('0'), "{answer}");
+}
+
 #[test]
 fn idle_intents_plans_and_reasoning_follow_the_policy() {
     let folder = Folder::with_policy(ADVICE);
@@ -72,8 +80,7 @@ fn idle_intents_plans_and_reasoning_follow_the_policy() {
     let tracked = harness.ask(&intent("status of build 7?"));
     assert_eq!(text(&tracked, "detected_intent"), "track", "{tracked}");
     assert_eq!(tracked["target_hints"], json(r#"{"target_type":"job","target_name":"build 7"}"#));
-    let none = harness.ask(&intent("sing"));
-    assert_eq!(text(&none, "decision"), "block", "{none}");
+    no_intent(&harness.ask(&intent("sing")));
 
     let plan = harness.ask(&planning("split", r#"["step_by_step",{"custom":"beam"}]"#));
     assert_eq!(text(&plan, "decision"), "allow", "{plan}");
@@ -123,7 +130,7 @@ fn without_advice_everything_is_allowed_within_bounds_and_no_intent_is_known() {
         "{plan}"
     );
     assert_eq!(harness.word(&reasoning(r#""reflexion""#)), "allow");
-    assert_eq!(harness.word(&intent("where is it")), "block");
+    no_intent(&harness.ask(&intent("where is it")));
     assert_eq!(harness.word(&rate_limit("tool_execution_limit", 1000)), "retry");
     assert_eq!(harness.word(&rate_limit("tool_execution_limit", 61_000)), "queue");
     // Advice does not decide: what is denied stays denied.

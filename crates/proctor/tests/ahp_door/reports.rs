@@ -106,7 +106,9 @@ fn a_report_with_other_arguments_is_bound_by_its_tool_and_says_when_it_could_be_
 fn a_report_that_names_no_action_is_of_the_oldest_open_decision_of_its_depth() {
     with_and_without_a_crash(|folder, between| {
         let mut harness = Harness::start(folder);
-        assert_eq!(harness.word(&before("teleport", "{}")), "block");
+        let denied = harness.ask(&before("teleport", "{}"));
+        assert_eq!(text(&denied, "decision"), "block", "{denied}");
+        let denied = text(&denied["metadata"], "decision_id").to_owned();
         let deep = harness.let_through(&before("bash", r#"{"command":"ls 1"}"#).depth(1));
         let first = harness.let_through(&before("bash", r#"{"command":"ls 2"}"#));
         let second = harness.let_through(&before("upload", "{}"));
@@ -120,8 +122,12 @@ fn a_report_that_names_no_action_is_of_the_oldest_open_decision_of_its_depth() {
         harness.notify(&nameless.clone().depth(2));
         harness.notify(&nameless);
         harness.close();
-        assert_eq!(outcomes(folder, "s"), [&first, &second, &deep].map(|id| bound(id, "ok", "oldest")));
-        assert_eq!(alarms(folder), ["unasked", "unasked"], "a denied one is never guessed");
+        // A denied one only when nothing else can be meant.
+        assert_eq!(
+            outcomes(folder, "s"),
+            [&first, &second, &deep, &denied].map(|id| bound(id, "ok", "oldest"))
+        );
+        assert_eq!(alarms(folder), ["unasked", "denied_but_done"]);
     });
 }
 
@@ -275,6 +281,66 @@ fn a_report_right_after_the_same_report_is_no_alarm_either() {
     harness.close();
     assert_eq!(alarms(&folder), [""; 0]);
     assert_eq!(outcomes(&folder, "s").len(), 20);
+    let shown = session(&folder, "s");
+    assert_eq!(of_kind(&shown, "observation").len(), 20, "said twice is on record, too");
+}
+
+#[test]
+fn the_last_report_and_the_end_of_the_session_may_come_in_one_breath() {
+    with_and_without_a_crash(|folder, between| {
+        let mut harness = Harness::start(folder);
+        let mut ids = Vec::new();
+        for index in 0..10 {
+            ids.push(harness.let_through(&before("bash", "{}").session(&format!("s{index}"))));
+        }
+        let mut harness = between(harness);
+        for index in 0..10 {
+            let name = format!("s{index}");
+            let line = |event: Event| {
+                Json::object()
+                    .with("jsonrpc", "2.0")
+                    .with("method", "ahp/event")
+                    .with("params", event.session(&name).params())
+                    .to_string()
+            };
+            let (report, end) = (line(after("bash", "{}")), line(Event::new("session_end", "{}")));
+            harness.send(format!("{report}\n{end}").as_bytes());
+        }
+        harness.close();
+        for (index, id) in ids.iter().enumerate() {
+            let name = format!("s{index}");
+            assert_eq!(outcomes(folder, &name), [bound(id, "ok", "arguments")]);
+            let shown = session(folder, &name);
+            let observed: Vec<&str> =
+                of_kind(&shown, "observation").iter().map(|record| text(record, "code")).collect();
+            assert_eq!(observed, ["session_end"], "of {name}");
+        }
+        assert_eq!(alarms(folder), [""; 0]);
+    });
+}
+
+#[test]
+fn reports_in_one_breath_close_one_decision_each() {
+    with_and_without_a_crash(|folder, between| {
+        let mut harness = Harness::start(folder);
+        let ids: Vec<String> = (0..3).map(|_| harness.let_through(&before("bash", "{}"))).collect();
+        let mut harness = between(harness);
+        let named = after("bash", "{}").metadata(Json::object().with("decision_id", ids[0].as_str()));
+        // The oldest is closed by its id, so the others cannot be that one any more.
+        for event in [named, after("bash", "{}"), after("bash", "{}")] {
+            harness.notify(&event);
+        }
+        harness.close();
+        assert_eq!(
+            outcomes(folder, "s"),
+            [
+                bound(&ids[0], "ok", "decision_id"),
+                bound(&ids[1], "ok", "ambiguous"),
+                bound(&ids[2], "ok", "arguments")
+            ]
+        );
+        assert_eq!(alarms(folder), [""; 0]);
+    });
 }
 
 #[test]

@@ -74,6 +74,66 @@ fn a_thousand_idle_websockets_leave_room_for_others() {
     server.stop();
 }
 
+/// Sends as much as goes in, to all in turn, until nothing goes in any more. Nobody reads the answers.
+fn flood(streams: &mut [impl Write], block: &[u8]) {
+    let mut rest: Vec<usize> = vec![0; streams.len()];
+    let (mut quiet, mut total) = (0, 0usize);
+    while quiet < 50 && total < (1 << 30) {
+        quiet += 1;
+        for (stream, at) in streams.iter_mut().zip(&mut rest) {
+            if let Ok(written) = stream.write(&block[*at..]) {
+                *at = (*at + written) % block.len();
+                total += written;
+                quiet = 0;
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+const CROWD: usize = 100;
+
+#[test]
+fn a_hundred_callers_that_send_without_reading_on_the_socket_do_not_fill_the_memory() {
+    let folder = Folder::with_policy(POLICY);
+    let server = Server::start(&folder);
+    let mut callers: Vec<UnixStream> = (0..CROWD).map(|_| server.connect().stream).collect();
+    for caller in &callers {
+        caller.set_nonblocking(true).unwrap();
+    }
+    flood(&mut callers, format!("{}\n", pre_action("x", "s", "look")).repeat(50).as_bytes());
+    println!("{CROWD} on the Unix socket: {} MiB", server.peak() >> 20);
+    assert_well(&server, "a hundred callers that send without reading (unix)");
+}
+
+#[test]
+fn a_hundred_callers_that_send_without_reading_on_http_do_not_fill_the_memory() {
+    let folder = Folder::with_policy(POLICY);
+    let server = Server::start(&folder);
+    let mut callers: Vec<TcpStream> = (0..CROWD).map(|_| crate::http::connect(server.http)).collect();
+    for caller in &callers {
+        caller.set_nonblocking(true).unwrap();
+    }
+    let body = pre_action("x", "s", "look");
+    let head = crate::server::post_head("/ahp", &[], body.len()).replace("connection: close\r\n", "");
+    flood(&mut callers, (head + &body).repeat(50).as_bytes());
+    println!("{CROWD} on HTTP: {} MiB", server.peak() >> 20);
+    assert_well(&server, "a hundred callers that send without reading (http)");
+}
+
+#[test]
+fn a_hundred_callers_that_send_without_reading_on_websockets_do_not_fill_the_memory() {
+    let folder = Folder::with_policy(POLICY);
+    let server = Server::start(&folder);
+    let mut callers: Vec<TcpStream> = (0..CROWD).map(|_| upgraded(&server)).collect();
+    for caller in &callers {
+        caller.set_nonblocking(true).unwrap();
+    }
+    flood(&mut callers, &crate::websocket::text_frame(&pre_action("x", "s", "look")).repeat(50));
+    println!("{CROWD} WebSockets: {} MiB", server.peak() >> 20);
+    assert_well(&server, "a hundred callers that send without reading (websocket)");
+}
+
 #[test]
 fn more_callers_than_the_socket_takes_are_turned_away_and_come_back() {
     raise_descriptors();

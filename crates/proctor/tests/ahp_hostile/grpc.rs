@@ -238,7 +238,7 @@ fn broken_frames(server: &Server) {
         frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff]),
         frame(8, 0, 0, &[0; 4]),
         // Longer than was agreed.
-        frame(DATA, 0, 1, &[0; 20_000]),
+        frame(DATA, 0, 1, &vec![0; 20_000]),
         frame(5, 4, 1, &[0; 8]),
     ];
     for bytes in frames {

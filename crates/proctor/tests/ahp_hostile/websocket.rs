@@ -27,6 +27,10 @@ pub fn attacks() -> Vec<Attack> {
 const TEXT: u8 = 1;
 const CONTINUATION: u8 = 0;
 const FIN: u8 = 0x80;
+const MASKED: u8 = 0x80;
+/// How long the length is, where it is not in one byte.
+const TWO_BYTES: u8 = 126;
+const EIGHT_BYTES: u8 = 127;
 
 const UPGRADE: &str = "GET /ahp HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
@@ -47,13 +51,13 @@ pub fn upgraded(server: &Server) -> TcpStream {
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![first];
     match u16::try_from(payload.len()) {
-        Ok(length @ ..=125) => out.push(0x80 | u8::try_from(length).unwrap()),
+        Ok(length @ ..=125) => out.push(MASKED | u8::try_from(length).unwrap()),
         Ok(length) => {
-            out.push(0x80 | 126);
+            out.push(MASKED | TWO_BYTES);
             out.extend(length.to_be_bytes());
         }
         Err(_) => {
-            out.push(0x80 | 127);
+            out.push(MASKED | EIGHT_BYTES);
             out.extend((payload.len() as u64).to_be_bytes());
         }
     }
@@ -68,12 +72,12 @@ fn receive(stream: &mut TcpStream) -> Option<Json> {
         let mut head = [0u8; 2];
         stream.read_exact(&mut head).ok()?;
         let length = match head[1] {
-            126 => {
+            TWO_BYTES => {
                 let mut length = [0u8; 2];
                 stream.read_exact(&mut length).ok()?;
                 usize::from(u16::from_be_bytes(length))
             }
-            127 => {
+            EIGHT_BYTES => {
                 let mut length = [0u8; 8];
                 stream.read_exact(&mut length).ok()?;
                 usize::try_from(u64::from_be_bytes(length)).unwrap()
@@ -90,9 +94,13 @@ fn receive(stream: &mut TcpStream) -> Option<Json> {
     }
 }
 
+pub fn text_frame(message: &str) -> Vec<u8> {
+    frame(FIN | TEXT, message.as_bytes())
+}
+
 /// Sends a message, and waits for the next one.
 pub fn ask(stream: &mut TcpStream, message: &str) -> Json {
-    stream.write_all(&frame(FIN | TEXT, message.as_bytes())).unwrap();
+    stream.write_all(&text_frame(message)).unwrap();
     receive(stream).unwrap()
 }
 
@@ -129,7 +137,7 @@ fn broken_messages(server: &Server) {
 
 fn long_frame(server: &Server) {
     let mut stream = upgraded(server);
-    let mut head = vec![FIN | TEXT, 0x80 | 127];
+    let mut head = vec![FIN | TEXT, MASKED | EIGHT_BYTES];
     head.extend((200u64 << 20).to_be_bytes());
     head.extend([0; 4]);
     stream.write_all(&head).unwrap();
@@ -138,7 +146,7 @@ fn long_frame(server: &Server) {
     // Longer than any memory.
     for length in [1u64 << 40, 1 << 62, u64::MAX] {
         let mut stream = upgraded(server);
-        let mut head = vec![FIN | TEXT, 0x80 | 127];
+        let mut head = vec![FIN | TEXT, MASKED | EIGHT_BYTES];
         head.extend(length.to_be_bytes());
         head.extend([0; 4]);
         let _ = stream.write_all(&head);

@@ -47,8 +47,7 @@ fn kill_under_load(folder: &Folder, answers: usize) -> Vec<String> {
     for thread in threads {
         thread.join().unwrap();
     }
-    let answered = std::mem::take(&mut *answered.lock().unwrap());
-    answered
+    std::mem::take(&mut *answered.lock().unwrap())
 }
 
 #[test]

@@ -94,6 +94,7 @@ where
     let mut alarm = pin!(alarm::unset());
     let mut end = None;
     let mut broken: Option<io::Error> = None;
+    let mut unreadable: Option<io::Error> = None;
     let mut last_active = Instant::now();
     let mut writing: Option<Writing> = None;
 
@@ -128,9 +129,10 @@ where
                         }
                     }
                     Ok(None) => end = Some(End::Finished),
+                    // What came before is still answered.
                     Err(error) => {
                         end = Some(End::Finished);
-                        broken.get_or_insert(error);
+                        unreadable.get_or_insert(error);
                     }
                 }
                 continue;
@@ -153,7 +155,7 @@ where
                 && in_flight.is_empty()
                 && !unwritten
             {
-                return Poll::Ready(broken.take().map_or(Ok(end), Err));
+                return Poll::Ready(broken.take().or_else(|| unreadable.take()).map_or(Ok(end), Err));
             }
 
             let write_due = writing.as_ref().filter(|_| unwritten).map(|it| it.since + limits.write_deadline);

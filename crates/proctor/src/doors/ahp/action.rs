@@ -5,6 +5,8 @@ use std::str::FromStr;
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::decision::Decision;
 use proctor_core::json::Json;
+use proctor_policy::scan::json_path_child;
+use proctor_wire::ahp::rpc::MAX_VALUES;
 use proctor_wire::ahp::{AhpEvent, ConfirmationEvent, EventType};
 use rust_decimal::Decimal;
 
@@ -19,8 +21,12 @@ pub const CONFIRMATION: &str = "confirmation";
 pub struct Read {
     /// The action.
     pub action: Action,
+    /// The arguments alone, as sent: reports are compared with them.
+    pub arguments: Json,
     /// For each field of the action that was read: its name, and where it was.
     places: Vec<(&'static str, Place)>,
+    /// Members of the payload beside the arguments that stand among them for rules.
+    beside: Vec<String>,
 }
 
 /// Where in a payload a field of an action was read.
@@ -40,6 +46,7 @@ const ARGUMENTS: [&str; 2] = ["arguments", "args"];
 const DIRECTORY: [&str; 2] = ["working_directory", "cwd"];
 const PATH: [&str; 2] = ["file_path", "path"];
 const MODEL: [&str; 2] = ["model", "model_name"];
+const TEXTS: [&str; 5] = ["command", "url", "host", "prompt", "operation"];
 
 /// Members that say something about an action and are no part of it.
 const ASIDE: [&str; 6] =
@@ -53,19 +60,31 @@ pub fn tool_name(payload: &Json) -> &str {
 /// The arguments that a payload holds.
 pub fn arguments(payload: &Json) -> Json {
     let found = ARGUMENTS.iter().find_map(|name| payload.get(name)).unwrap_or(&Json::Null);
-    decoded(found).unwrap_or_else(|| found.clone())
+    decoded("", found).ok().flatten().unwrap_or_else(|| found.clone())
 }
 
-/// Arguments that were sent as a text that holds a JSON object: rules must see the object, not the text.
-fn decoded(arguments: &Json) -> Option<Json> {
-    let text = arguments.as_str()?;
-    Json::parse(text.as_bytes()).ok().filter(|value| value.as_object().is_some())
+/// Arguments that were sent as a text that holds a JSON object: rules must see the object, not the text. A text that looks like JSON
+/// and cannot be read as one object in one way may be read in another way by the agent.
+fn decoded(member: &str, arguments: &Json) -> Result<Option<Json>, String> {
+    let Some(text) = arguments.as_str() else { return Ok(None) };
+    let begins = text.trim_start_matches(|sign: char| sign.is_whitespace() || sign == '\u{feff}');
+    if !begins.starts_with(['{', '[', '"']) {
+        return Ok(None);
+    }
+    match Json::parse_bounded(text.as_bytes(), MAX_VALUES) {
+        Ok(value @ Json::Object(_)) => Ok(Some(value)),
+        Ok(other) => {
+            Err(format!("`{member}` is a text that holds {}: an object was expected", other.type_name()))
+        }
+        Err(problem) => Err(format!("`{member}` is a text that looks like JSON and is not: {problem}")),
+    }
 }
 
 /// The action that a `pre_action` proposes.
 pub fn of_action(event: &AhpEvent) -> Result<Read, String> {
     let payload = &event.payload;
-    let mut read = Read { action: base(event), places: Vec::new() };
+    let mut read =
+        Read { action: base(event), arguments: arguments(payload), places: Vec::new(), beside: Vec::new() };
     if payload.as_object().is_none() {
         read.action.args = payload.clone();
         read.places.push(("args", Place::Whole));
@@ -86,10 +105,11 @@ pub fn of_action(event: &AhpEvent) -> Result<Read, String> {
     read.action.operation = text_of(payload, &["operation"], "operation", &mut read.places)?;
     match only(payload, &ARGUMENTS)? {
         Some((member, arguments)) => {
-            let decoded = decoded(arguments);
+            let decoded = decoded(member, arguments)?;
             let place = if decoded.is_some() { Place::Encoded(member) } else { Place::Member(member) };
             read.action.args = decoded.unwrap_or_else(|| arguments.clone());
             read.places.push(("args", place));
+            read.place_beside(payload, member)?;
         }
         // Whatever the agent calls them: what is not known is an argument, so that rules see it.
         None => {
@@ -103,7 +123,12 @@ pub fn of_action(event: &AhpEvent) -> Result<Read, String> {
 
 /// The call to a model that a `pre_prompt` announces.
 pub fn of_prompt(event: &AhpEvent) -> Result<Read, String> {
-    let mut read = Read { action: base(event), places: vec![("args", Place::Whole)] };
+    let mut read = Read {
+        action: base(event),
+        arguments: Json::Null,
+        places: vec![("args", Place::Whole)],
+        beside: Vec::new(),
+    };
     read.action.kind = ActionKind::LlmCall;
     "llm_call".clone_into(&mut read.action.name);
     read.action.args = event.payload.clone();
@@ -126,7 +151,8 @@ pub fn of_confirmation(event: &AhpEvent, asked: &ConfirmationEvent) -> Read {
     CONFIRMATION.clone_into(&mut action.name);
     action.args = event.payload.clone();
     action.text.clone_from(&asked.message);
-    Read { action, places: vec![("args", Place::Whole), ("text", Place::Member("message"))] }
+    let places = vec![("args", Place::Whole), ("text", Place::Member("message"))];
+    Read { action, arguments: Json::Null, places, beside: Vec::new() }
 }
 
 fn base(event: &AhpEvent) -> Action {
@@ -134,22 +160,11 @@ fn base(event: &AhpEvent) -> Action {
     if let Some(context) = event.context.as_ref().and_then(|context| Json::from_type(context).ok()) {
         said.push("context", context);
     }
-    // Of the payload, what has no place in an action.
+    // Of the payload, what says something about the action and is no part of it.
     if event.event_type == EventType::PreAction {
-        let has_arguments = only(&event.payload, &ARGUMENTS).is_ok_and(|found| found.is_some());
-        let placed = |name: &str| {
-            let places = [
-                &TOOL[..],
-                &ARGUMENTS,
-                &DIRECTORY,
-                &PATH,
-                &MODEL,
-                &["command", "url", "host", "prompt", "operation"],
-            ];
-            places.iter().any(|names| names.contains(&name)) || !(has_arguments || ASIDE.contains(&name))
-        };
         let members = event.payload.as_object().unwrap_or_default().iter();
-        let left: Vec<(String, Json)> = members.filter(|(name, _)| !placed(name)).cloned().collect();
+        let left: Vec<(String, Json)> =
+            members.filter(|(name, _)| ASIDE.contains(&name.as_str())).cloned().collect();
         if !left.is_empty() {
             said.push("payload", Json::Object(left));
         }
@@ -225,10 +240,49 @@ fn rest(payload: &Json) -> Json {
 }
 
 impl Read {
+    /// Puts what stands beside the arguments among them: rules must see it, and what is cut must be cut there, too.
+    fn place_beside(&mut self, payload: &Json, member: &'static str) -> Result<(), String> {
+        let names = [&TOOL[..], &ARGUMENTS, &DIRECTORY, &PATH, &MODEL, &TEXTS, &ASIDE];
+        let known = |name: &str| names.iter().any(|names| names.contains(&name));
+        let members = payload.as_object().unwrap_or_default().iter();
+        let beside: Vec<&(String, Json)> = members.filter(|(name, _)| !known(name)).collect();
+        if beside.is_empty() {
+            return Ok(());
+        }
+        if self.action.args.as_object().is_none() {
+            self.action.args = rest(payload);
+            self.places.retain(|(field, _)| *field != "args");
+            self.places.push(("args", Place::Whole));
+            return Ok(());
+        }
+        for (name, value) in beside {
+            match self.action.args.get(name) {
+                Some(other) if other != value => {
+                    return Err(format!(
+                        "the payload says two different things in `{name}` and `{member}.{name}`"
+                    ));
+                }
+                Some(_) => {}
+                None => self.action.args.push(name, value.clone()),
+            }
+            self.beside.push(name.clone());
+        }
+        Ok(())
+    }
+
+    /// The arguments alone, with a decision's changes; none if it changes none.
+    pub fn changed_arguments(&self, decision: &Decision) -> Option<Json> {
+        let mut args = proctor_policy::judge::changed_args(&self.action, decision)?;
+        if let Json::Object(members) = &mut args {
+            members.retain(|(name, _)| !self.beside.contains(name) || self.arguments.get(name).is_some());
+        }
+        Some(args)
+    }
+
     /// The payload with a decision's changes. An error if one of them has no place in it: then it must not run at all.
     pub fn changed_payload(&self, payload: &Json, decision: &Decision) -> Result<Json, String> {
         let mut holder =
-            Json::object().with("payload", payload.clone()).with("decoded", self.action.args.clone());
+            Json::object().with("payload", payload.clone()).with("decoded", self.arguments.clone());
         let mut encoded = None;
         for change in &decision.changes {
             let path = change.path.strip_prefix("$.").unwrap_or(&change.path);
@@ -239,6 +293,18 @@ impl Read {
                 continue;
             }
             let place = self.places.iter().find(|(name, _)| *name == field).map(|(_, place)| *place);
+            // What stood beside the arguments is changed there; and in both places where it stood in both.
+            let beside = self.beside.iter().find(|name| is_below(inner, name)).filter(|_| field == "args");
+            if let Some(name) = beside {
+                let rest = inner.get(json_path_child("", name).len()..).unwrap_or_default();
+                let target = format!("{}{rest}", json_path_child("$.payload", name));
+                if !proctor_policy::json_path::put(&target, &mut holder, change.replacement.clone()) {
+                    return Err(format!("the change at `{}` cannot be made in the payload", change.path));
+                }
+                if self.arguments.get(name).is_none() {
+                    continue;
+                }
+            }
             let target = match place {
                 Some(Place::Member(member)) => format!("$.payload.{member}{inner}"),
                 Some(Place::Whole) => format!("$.payload{inner}"),
@@ -258,8 +324,24 @@ impl Read {
                 return Err(format!("the changes cannot be made in `{member}`"));
             }
         }
-        Ok(holder.get("payload").cloned().unwrap_or_default())
+        let mut changed = holder.get("payload").cloned().unwrap_or_default();
+        // What was said under two names is changed under both.
+        for names in [&TOOL[..], &ARGUMENTS, &DIRECTORY, &PATH, &MODEL] {
+            let mut present =
+                names.iter().filter(|name| payload.get(name).is_some_and(|value| !value.is_null()));
+            let Some(value) = present.next().and_then(|first| changed.get(first)).cloned() else { continue };
+            for other in present {
+                changed.set_pointer(&format!("/{other}"), value.clone());
+            }
+        }
+        Ok(changed)
     }
+}
+
+/// Whether a path below the arguments begins with this member.
+fn is_below(inner: &str, name: &str) -> bool {
+    let step = json_path_child("", name);
+    inner.strip_prefix(&step).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 #[cfg(test)]
@@ -352,9 +434,41 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_was_said_is_kept() {
-        let read = of_action(&event(r#"{"tool":"x","args":{},"recent_tools":["y"],"note":"n"}"#)).unwrap();
-        let kept = read.action.metadata.pointer("/ahp_event/payload/note");
-        assert_eq!(kept, Some(&Json::from("n")));
+    fn everything_that_was_said_is_kept_and_seen() {
+        let event = event(r#"{"tool":"x","args":{"a":1},"recent_tools":["y"],"stdin":"n","env":{"A":"s"}}"#);
+        let read = of_action(&event).unwrap();
+        assert!(read.action.metadata.pointer("/ahp_event/payload/recent_tools").is_some());
+        assert_eq!(read.action.args.to_string(), r#"{"a":1,"stdin":"n","env":{"A":"s"}}"#);
+        assert_eq!(read.arguments.to_string(), r#"{"a":1}"#);
+        let changes = decision(&[("$.args.stdin", "-"), ("$.args.env.A", "-"), ("$.args.a", "b")]);
+        let changed = read.changed_payload(&event.payload, &changes).unwrap();
+        assert_eq!(
+            changed.to_string(),
+            r#"{"tool":"x","args":{"a":"b"},"recent_tools":["y"],"stdin":"-","env":{"A":"-"}}"#
+        );
+        assert_eq!(read.changed_arguments(&changes).unwrap().to_string(), r#"{"a":"b"}"#);
+    }
+
+    #[test]
+    fn what_is_said_twice_is_changed_twice() {
+        let event = event(r#"{"tool":"x","args":{"a":"s"},"arguments":{"a":"s"}}"#);
+        let read = of_action(&event).unwrap();
+        let changed = read.changed_payload(&event.payload, &decision(&[("$.args.a", "-")])).unwrap();
+        assert_eq!(changed.to_string(), r#"{"tool":"x","args":{"a":"-"},"arguments":{"a":"-"}}"#);
+    }
+
+    #[test]
+    fn a_text_that_can_be_read_in_two_ways_is_refused() {
+        for text in [
+            r#"{\"command\":\"ls\",\"command\":\"rm\"}"#,
+            r#"\ufeff{\"command\":\"rm\"}"#,
+            r#" [\"rm\"]"#,
+            r#"\"{}\""#,
+            r#"{\"a\":"#,
+        ] {
+            let payload = format!(r#"{{"tool":"bash","arguments":"{text}"}}"#);
+            assert!(of_action(&event(&payload)).is_err(), "{payload}");
+        }
+        assert!(of_action(&event(r#"{"tool":"bash","arguments":"ls -la"}"#)).is_ok());
     }
 }

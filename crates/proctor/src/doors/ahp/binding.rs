@@ -24,6 +24,8 @@ const MAX_SESSIONS: usize = 4096;
 const MAX_DECISIONS: usize = 65_536;
 /// How far back in a session open decisions are looked for after a restart.
 pub const LOOK_BACK: usize = 2000;
+/// How many bytes of bodies are read for it.
+const MAX_READ: usize = 8 << 20;
 
 /// A decision whose outcome is not known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,27 +75,32 @@ pub enum Binding {
 /// Open decisions of all sessions.
 #[derive(Debug, Default)]
 pub struct OpenDecisions {
-    sessions: HashMap<SessionId, Known>,
-    /// Decisions that were added since all were forgotten: at least as many as there are.
+    sessions: HashMap<SessionId, VecDeque<Open>>,
+    /// Decisions whose reports are on their way into the ledger, which does not show them as closed yet.
+    reporting: VecDeque<RecordId>,
+    /// Decisions that were added since sessions were last forgotten: at least as many as there are.
     added: usize,
 }
 
-/// The open decisions of one session.
-#[derive(Debug, Default)]
-struct Known {
-    open: VecDeque<Open>,
-    /// How many answers had been given up on when the ledger was last read for this session.
-    given_up: u64,
-}
-
 impl OpenDecisions {
-    /// Remembers a decision.
-    pub fn add(&mut self, reader: &Reader, session: SessionId, open: Open) {
-        self.added += 1;
-        if self.added > MAX_DECISIONS {
-            self.forget_all();
+    /// Whether the session is remembered; if not, it has to be learnt from the ledger first.
+    pub fn knows(&self, session: SessionId) -> bool {
+        self.sessions.contains_key(&session)
+    }
+
+    /// Takes in what the ledger says of a session.
+    pub fn learn(&mut self, session: SessionId, mut open: VecDeque<Open>) {
+        if self.sessions.len() >= MAX_SESSIONS || self.added > MAX_DECISIONS {
+            self.forget_some();
         }
-        let decisions = &mut self.of(reader, session, 0).open;
+        open.retain(|decision| !self.reporting.contains(&decision.id));
+        self.sessions.entry(session).or_insert(open);
+    }
+
+    /// Remembers a decision.
+    pub fn add(&mut self, session: SessionId, open: Open) {
+        self.added += 1;
+        let decisions = self.sessions.entry(session).or_default();
         // Asking again replaces the earlier answer to the same question.
         decisions.retain(|earlier| {
             earlier.sequence != open.sequence && (earlier.let_through || earlier.asked != open.asked)
@@ -104,58 +111,55 @@ impl OpenDecisions {
         }
     }
 
-    /// Finds what a report is about, and closes it. `given_up` is how many answers nobody waited for: their decisions are on record, but
-    /// were not remembered here.
-    pub fn bind(
-        &mut self,
-        reader: &Reader,
-        session: SessionId,
-        reported: &Reported,
-        given_up: u64,
-    ) -> Binding {
-        let known = self.of(reader, session, given_up);
-        let mut binding = find(&known.open, reported);
-        if binding == Binding::Unasked && known.given_up != given_up {
-            *known = Known { open: read_open(reader, session), given_up };
-            binding = find(&known.open, reported);
-        }
+    /// Finds what a report is about, and closes it.
+    pub fn bind(&mut self, session: SessionId, reported: &Reported) -> Binding {
+        let Some(decisions) = self.sessions.get_mut(&session) else { return Binding::Unasked };
+        let binding = find(decisions, reported);
         if let Binding::One(open, _) | Binding::Ambiguous(open) = &binding {
-            known.open.retain(|other| other.sequence != open.sequence);
+            let (sequence, id) = (open.sequence, open.id);
+            decisions.retain(|other| other.sequence != sequence);
+            self.claim(id);
         }
         binding
     }
 
-    /// Closes a decision that was found elsewhere.
+    /// Takes a decision for reporting; false if its report is on its way already.
+    pub fn claim(&mut self, id: RecordId) -> bool {
+        if self.reporting.contains(&id) {
+            return false;
+        }
+        self.reporting.push_back(id);
+        if self.reporting.len() > MAX_OPEN {
+            self.reporting.pop_front();
+        }
+        true
+    }
+
+    /// Closes a decision that was found elsewhere, or came to nothing.
     pub fn close(&mut self, session: SessionId, sequence: u64) {
-        if let Some(known) = self.sessions.get_mut(&session) {
-            known.open.retain(|other| other.sequence != sequence);
+        if let Some(decisions) = self.sessions.get_mut(&session) {
+            decisions.retain(|other| other.sequence != sequence);
         }
     }
 
     /// Forgets a session, and gives those of its decisions that were let through and never reported.
-    pub fn end(&mut self, reader: &Reader, session: SessionId) -> Vec<Open> {
-        // What was not remembered here is open too.
-        self.sessions.remove(&session);
-        let decisions = read_open(reader, session);
-        decisions.into_iter().filter(|open| open.let_through).collect()
+    pub fn end(&mut self, session: SessionId) -> Vec<Open> {
+        let decisions = self.sessions.insert(session, VecDeque::new()).unwrap_or_default();
+        let open: Vec<Open> = decisions.into_iter().filter(|open| open.let_through).collect();
+        for decision in &open {
+            self.claim(decision.id);
+        }
+        open
     }
 
-    fn of(&mut self, reader: &Reader, session: SessionId, given_up: u64) -> &mut Known {
-        if self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(&session) {
-            self.forget_all();
-        }
-        self.sessions.entry(session).or_insert_with(|| Known { open: read_open(reader, session), given_up })
-    }
-
-    /// Nothing is lost by it: the ledger has everything.
-    fn forget_all(&mut self) {
-        let open: usize = self.sessions.values().map(|known| known.open.len()).sum();
-        if open > MAX_DECISIONS / 2 || self.sessions.len() >= MAX_SESSIONS {
-            self.sessions.clear();
-            self.added = 0;
-        } else {
-            self.added = open;
-        }
+    /// Forgets half of the sessions. Nothing is lost by it: the ledger has everything.
+    fn forget_some(&mut self) {
+        let mut turn = false;
+        self.sessions.retain(|_, _| {
+            turn = !turn;
+            turn
+        });
+        self.added = self.sessions.values().map(VecDeque::len).sum();
     }
 }
 
@@ -209,7 +213,7 @@ fn pick<'a>(candidates: impl Iterator<Item = &'a Open>, how: &'static str) -> Op
 }
 
 /// The open decisions of a session as the ledger has them.
-fn read_open(reader: &Reader, session: SessionId) -> VecDeque<Open> {
+pub fn read_open(reader: &Reader, session: SessionId) -> VecDeque<Open> {
     let filter = Filter {
         session: Some(session),
         kinds: vec![RecordKind::Decision, RecordKind::Outcome, RecordKind::Retracted],
@@ -217,6 +221,7 @@ fn read_open(reader: &Reader, session: SessionId) -> VecDeque<Open> {
     };
     let mut closed: HashSet<u64> = HashSet::new();
     let mut open = VecDeque::new();
+    let mut bytes_read = 0;
     for record in reader.records(filter, Order::Descending).take(LOOK_BACK) {
         // What cannot be read now is found missing when it is reported, which is an alarm.
         let Ok(record) = record else { break };
@@ -230,6 +235,10 @@ fn read_open(reader: &Reader, session: SessionId) -> VecDeque<Open> {
             continue;
         }
         let Ok(BodyState::Present { bytes, .. }) = reader.body(record.seq) else { continue };
+        bytes_read += bytes.len();
+        if bytes_read > MAX_READ {
+            break;
+        }
         let Ok(body) = Json::parse(&bytes) else { continue };
         let found = remembered(record.seq, envelope.id, envelope.decision, &body);
         let superseded = |open: &VecDeque<Open>| {

@@ -62,7 +62,7 @@ impl AhpDoor {
         };
         let policy = self.engine().policy();
         let seen: RefCell<HashMap<String, bool>> = RefCell::default();
-        let in_scope = |file: &str| scope.matches(&folder.from_workspace(file));
+        let in_scope = |file: &str| scope.matches(&folder.path_from_workspace(file));
         let sees = |file: &str| {
             if let Some(known) = seen.borrow().get(file) {
                 return *known;
@@ -151,8 +151,7 @@ fn look(
     };
     found.cut_short |= walk.cut_short;
     let place = place.map(|place| match place {
-        Place::File { path, .. } => path,
-        Place::Folder { path, .. } => path,
+        Place::File { path, .. } | Place::Folder { path, .. } => path,
     });
     Context { folder, walk, asked, question: &question, place, listed, found, view, vague }.answer()
 }

@@ -85,7 +85,8 @@ impl AhpDoor {
             reason.push_str(&format!(": {}", decision.reason));
         }
         Ok(QueryResponse {
-            answer: Json::Bool(decision.effect.lets_through()),
+            // What may only run changed may not run as it is.
+            answer: Json::Bool(decision.effect == Effect::Allow),
             reason: Some(reason),
             alternatives,
         })

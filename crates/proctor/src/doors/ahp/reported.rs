@@ -1,7 +1,7 @@
 //! What agents report: outcomes of actions and prompts, bound to their decisions.
 
 use std::str::FromStr;
-use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use proctor_core::action::Action;
 use proctor_core::id::{RecordId, SessionId};
@@ -24,24 +24,20 @@ const MODEL_CALL: &str = "llm_call";
 impl AhpDoor {
     /// Binds a report to its decision and records it. Nobody asked, or it was denied: an alarm.
     pub(super) async fn reported(&self, caller: &Caller, event: &AhpEvent) -> Result<(), HandlerError> {
-        let engine = self.engine();
-        let session =
-            engine.session_of(caller, &event.agent_id, &event.session_id).map_err(HandlerError::failed)?;
+        let session = self.session(caller, event)?;
+        self.know(session);
         let said = self.said(event);
-        let reader = engine.ledger().reader();
-        let (id, how) = match self.named(caller, &said, session) {
+        let binding = match self.named(caller, &said, session) {
             Named::Reported => return self.observe(caller, event, None, Vec::new()).await,
-            Named::Open(id) => (id, "decision_id"),
-            Named::No => {
-                let given_up = self.shared.given_up.load(Ordering::SeqCst);
-                let binding = session.map(|session| self.open().bind(&reader, session, &said, given_up));
-                match binding.unwrap_or(Binding::Unasked) {
-                    Binding::One(open, how) => (open.id, how),
-                    Binding::Ambiguous(open) => (open.id, "ambiguous"),
-                    Binding::Unasked => return self.unasked(caller, event, &said).await,
-                }
-            }
+            Named::Open(id) => Some((id, "decision_id")),
+            Named::No => match self.open().bind(session, &said) {
+                Binding::One(open, how) => Some((open.id, how)),
+                Binding::Ambiguous(open) => Some((open.id, "ambiguous")),
+                Binding::Unasked => None,
+            },
         };
+        let Some((id, how)) = binding else { return self.unasked(caller, event, &said).await };
+        self.until_recorded(id).await;
         let payload = &event.payload;
         let report = Report::Outcome(Outcome {
             decision: id,
@@ -52,6 +48,20 @@ impl AhpDoor {
             binding: Some(how),
         });
         self.record(caller, &event.agent_id, &event.session_id, report).await
+    }
+
+    /// The session of an event; it begins if it has not begun.
+    pub(super) fn session(&self, caller: &Caller, event: &AhpEvent) -> Result<SessionId, HandlerError> {
+        let session = self.engine().begin_session(caller, &event.agent_id, &event.session_id, DOOR);
+        session.map_err(not_recorded)
+    }
+
+    /// A report may come in the same breath as its decision, which then has its place in the queue but is not on record yet.
+    async fn until_recorded(&self, id: RecordId) {
+        let deadline = self.deadline();
+        while !self.engine().is_recorded(id) && Instant::now() < deadline {
+            tokio::time::sleep(super::LOOK_AGAIN).await;
+        }
     }
 
     /// Nobody asked for this: an alarm, and billed in full.
@@ -67,35 +77,35 @@ impl AhpDoor {
     }
 
     /// The decision that a report names, if it is one of the caller's; the ledger knows those that are not remembered here.
-    fn named(&self, caller: &Caller, said: &Reported, session: Option<SessionId>) -> Named {
+    fn named(&self, caller: &Caller, said: &Reported, session: SessionId) -> Named {
         let Some(id) = said.decision else { return Named::No };
         let reader = self.engine().ledger().reader();
         let Some(sequence) = reader.by_id(&id).ok().flatten() else { return Named::No };
         let Ok(envelope) = reader.envelope(sequence) else { return Named::No };
         let own = envelope.kind == RecordKind::Decision && envelope.principal == claimed(&caller.principal);
-        if !own || (session.is_some() && envelope.session != session) {
+        if !own || envelope.session != Some(session) {
             return Named::No;
         }
-        if reader.once(&format!("outcome:{id}")).ok().flatten().is_some() {
+        let mut open = self.open();
+        let is_reported = reader.once(&format!("outcome:{id}")).ok().flatten().is_some();
+        if is_reported || !open.claim(id) {
             return Named::Reported;
         }
-        if let Some(session) = session {
-            self.open().close(session, sequence);
-        }
+        open.close(session, sequence);
         Named::Open(id)
     }
 
     /// Closes what a session leaves open.
     pub(super) async fn close_open(&self, caller: &Caller, event: &AhpEvent) -> Result<(), HandlerError> {
         let engine = self.engine();
-        let session =
-            engine.session_of(caller, &event.agent_id, &event.session_id).map_err(HandlerError::failed)?;
-        let Some(session) = session else { return Ok(()) };
-        let open = self.open().end(&engine.ledger().reader(), session);
+        let session = self.session(caller, event)?;
+        self.know(session);
+        let open = self.open().end(session);
         // All of them get their places before the first is waited for: whatever happens to the caller, they are on record.
         let deadline = self.deadline();
         let mut filings = Vec::new();
         for open in open {
+            self.until_recorded(open.id).await;
             let Some(_room) = self.room(deadline).await else { break };
             let report = Report::Outcome(Outcome {
                 decision: open.id,
@@ -109,7 +119,8 @@ impl AhpDoor {
             filings.extend(engine.file_report(caller, &event.agent_id, &event.session_id, DOOR, report));
         }
         for filing in filings {
-            engine.report_filed(filing, Wait::Task).await.map_err(not_recorded)?;
+            // One that was reported in the same breath needs no closing either.
+            let _ = engine.report_filed(filing, Wait::Task).await;
         }
         Ok(())
     }

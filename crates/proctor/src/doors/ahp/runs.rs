@@ -15,6 +15,8 @@ use proctor_net::ahp::{AhpEvent, Contract};
 
 use super::AhpDoor;
 
+/// How many observations of a session are looked at for its runs after a restart.
+const LOOK_BACK: usize = 5000;
 /// Runs of one session that are followed.
 const MAX_RUNS: usize = 64;
 /// Bytes of the contracts that the runs of one session stand on, and of all sessions together; beyond the latter all are forgotten and
@@ -44,21 +46,23 @@ impl AhpDoor {
         event: &AhpEvent,
         contract: &Contract,
     ) -> Vec<(&'static str, String)> {
-        let engine = self.engine();
-        // A session that is not on record yet has no runs; it has once this event is.
-        let session = engine.session_of(caller, &event.agent_id, &event.session_id).ok().flatten();
-        let mut runs = self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut fresh = Followed::default();
-        let known = match session {
-            Some(session) => {
-                if runs.sessions.values().map(Followed::bytes).sum::<usize>() > MAX_BYTES_ALL {
-                    runs.sessions.clear();
-                }
-                let reader = engine.ledger().reader();
-                runs.sessions.entry(session).or_insert_with(|| follow(&reader, session))
+        let Ok(session) = self.session(caller, event) else { return Vec::new() };
+        let lock = || self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if !lock().sessions.contains_key(&session) {
+            let followed =
+                super::aside(|| follow(&self.engine().ledger().reader(), session, Some(LOOK_BACK)));
+            let mut runs = lock();
+            if runs.sessions.values().map(Followed::bytes).sum::<usize>() > MAX_BYTES_ALL {
+                let mut turn = false;
+                runs.sessions.retain(|_, _| {
+                    turn = !turn;
+                    turn
+                });
             }
-            None => &mut fresh,
-        };
+            runs.sessions.entry(session).or_insert(followed);
+        }
+        let mut runs = lock();
+        let known = runs.sessions.entry(session).or_default();
         known.apply(contract, event.payload.to_string().len(), Some(&event.session_id))
     }
 }
@@ -104,12 +108,22 @@ impl Followed {
 
 /// The current state of every run of a session, from its records.
 pub fn fold_runs(reader: &Reader, session: SessionId) -> BTreeMap<String, RunState> {
-    follow(reader, session).runs
+    follow(reader, session, None).runs
 }
 
-fn follow(reader: &Reader, session: SessionId) -> Followed {
+/// From the session's last contracts, if a number is given; else from all.
+fn follow(reader: &Reader, session: SessionId, look_back: Option<usize>) -> Followed {
     let mut followed = Followed::default();
     let filter = Filter { session: Some(session), kinds: vec![RecordKind::Observation], ..Filter::default() };
+    let filter = match look_back {
+        None => filter,
+        // Where the last so many observations begin.
+        Some(count) => {
+            let last = reader.records(filter.clone(), Order::Descending).take(count).last();
+            let from = last.and_then(Result::ok).map_or(0, |record| record.seq);
+            Filter { seqs: Some(from..u64::MAX), ..filter }
+        }
+    };
     for record in reader.records(filter, Order::Ascending) {
         let Ok(record) = record else { break };
         let code = record.envelope.code.as_str();

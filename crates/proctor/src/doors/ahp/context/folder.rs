@@ -81,7 +81,7 @@ impl Folder {
     }
 
     /// A file of it by its path from the configured workspace.
-    pub fn from_workspace(&self, file: &str) -> String {
+    pub fn path_from_workspace(&self, file: &str) -> String {
         if self.below.is_empty() { file.to_owned() } else { format!("{}/{file}", self.below) }
     }
 
@@ -257,7 +257,7 @@ mod tests {
             assert!(Folder::open(&work, claimed).is_none(), "{claimed}");
         }
         let inner = Folder::open(&work, "src").unwrap();
-        assert_eq!(inner.from_workspace("main.rs"), "src/main.rs");
+        assert_eq!(inner.path_from_workspace("main.rs"), "src/main.rs");
         assert_eq!(inner.walk(soon()).files, ["main.rs"]);
         assert_eq!(inner.locate("../README.md"), None);
         assert_eq!(inner.locate("main.rs").as_deref(), Some("main.rs"));

@@ -4,7 +4,7 @@ use proctor_net::ahp::{Fact, MemoryRecallDecision};
 
 use super::super::context::fixture::{Fixture, caller};
 use super::*;
-use crate::engine::{Ending, Outcome, Proposal, Report};
+use crate::engine::{Ending, Outcome, Proposal, Report, Spent};
 
 const OWN: &str = r#"
 version: "1"
@@ -22,7 +22,8 @@ fn with_all_sessions() -> String {
 
 fn said(fixture: &Fixture, principal: &str, session: &str, code: &str, payload: &str) {
     let data = Json::object().with("payload", Json::parse(payload.as_bytes()).unwrap());
-    let report = Report::Observation { code: code.to_owned(), data, alarms: Vec::new() };
+    let report =
+        Report::Observation { code: code.to_owned(), data, alarms: Vec::new(), spent: Spent::default() };
     fixture.door.engine().report(&caller(principal), "agent", session, "ahp", report).unwrap();
 }
 
