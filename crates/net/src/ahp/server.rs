@@ -81,6 +81,8 @@ pub use stream::StreamLimits;
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How many messages are worked on at once, over all connections.
 const IN_FLIGHT: usize = 4096;
+/// How many messages of all streams together are worked on at once; then none is read.
+const STREAMED: usize = 2048;
 /// What long messages may take together, while they are read and worked on; one alone may take more.
 const MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 /// How many messages of one connection are worked on at once; then it is not read further.
@@ -102,6 +104,7 @@ struct Inner<H> {
     #[cfg(any(feature = "http", feature = "grpc"))]
     unacknowledged: Arc<Semaphore>,
     budget: Budget,
+    messages: Arc<Semaphore>,
 }
 
 impl<H> Clone for AhpServer<H> {
@@ -141,6 +144,7 @@ impl<H: EventHandler> AhpServer<H> {
                 window: WINDOW,
                 room: Semaphore::new(IN_FLIGHT),
                 budget: Budget::new(MESSAGE_BYTES),
+                messages: Arc::new(Semaphore::new(STREAMED)),
                 #[cfg(any(feature = "http", feature = "grpc"))]
                 unacknowledged: Arc::new(Semaphore::new(IN_FLIGHT)),
             }),
@@ -264,6 +268,11 @@ impl<H: EventHandler> AhpServer<H> {
         let reply = self.handle_message(peer, message).await;
         drop(share);
         reply
+    }
+
+    /// The messages that streams may have in work at once, over all connections.
+    pub(crate) fn messages(&self) -> &Arc<Semaphore> {
+        &self.inner.messages
     }
 
     /// The memory that messages may take, over all connections.

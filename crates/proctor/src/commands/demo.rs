@@ -226,7 +226,7 @@ fn report(context: &Context, config: &Config, http: &str, steps: &[Step], owner:
         output::data("")?;
         output::data("Everything is on record. Look at it:")?;
         output::data(format!("  proctor session show {SESSION} --state {state}"))?;
-        output::data(format!("  proctor audit list --state {state}"))?;
+        output::data(format!("  proctor audit tail --state {state}"))?;
         output::data(format!("The policy that decided: {}", policy_file(config)))?;
     }
     if as_expected {

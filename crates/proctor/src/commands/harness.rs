@@ -37,16 +37,17 @@ pub(super) fn run(context: &Context) -> Outcome {
     let stop = CancellationToken::new();
     let ended = runtime.block_on(async {
         let watcher = stop.clone();
+        let mut signals = serve::StopSignals::catch()?;
         let signal = tokio::spawn(async move {
-            let signal = serve::stop_signal().await;
+            let signal = signals.next().await;
             watcher.cancel();
             signal
         });
         let owner = converse(&context.config, first, &stop).await;
-        let signal = if stop.is_cancelled() { signal.await.ok().and_then(Result::ok) } else { None };
-        (owner, signal)
+        let signal = if stop.is_cancelled() { signal.await.ok() } else { None };
+        Ok::<_, Failure>((owner, signal))
     });
-    let (owner, signal) = ended;
+    let (owner, signal) = ended?;
     if let Some(owner) = owner {
         owner.engine.finish();
     }

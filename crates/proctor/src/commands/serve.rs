@@ -1,5 +1,6 @@
 //! `proctor serve`: all doors, until it is told to stop.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use proctor_net::ahp::server::{grpc, http, websocket};
 use proctor_net::listen::{self, ListenOptions};
 use proctor_net::tls::ServerTls;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
@@ -37,9 +39,10 @@ pub(super) fn run(context: &Context) -> Outcome {
         .map_err(|error| Failure::from(error.to_string()))?;
     let stop = CancellationToken::new();
     let outcome = runtime.block_on(async {
+        let mut signals = StopSignals::catch()?;
         let serving = start(&context.config, &owner, &stop).await?;
         announce(context, &serving.bound)?;
-        let signal = stop_signal().await?;
+        let signal = signals.next().await;
         stop.cancel();
         serving.finished().await;
         Ok(signal)
@@ -74,6 +77,8 @@ pub(super) fn own(config: &Config) -> Result<Owner, Failure> {
 pub(super) struct Serving {
     /// Where.
     pub bound: Bound,
+    /// A link to the socket, to be removed in the end.
+    link: Option<PathBuf>,
     tasks: tokio::task::JoinSet<std::io::Result<()>>,
 }
 
@@ -85,6 +90,9 @@ impl Serving {
                 log::say(&format!("a door closed with an error: {error}"));
             }
         }
+        if let Some(link) = &self.link {
+            let _ = std::fs::remove_file(link);
+        }
     }
 }
 
@@ -95,14 +103,14 @@ pub(super) async fn start(
     stop: &CancellationToken,
 ) -> Result<Serving, Failure> {
     let tls = config.tls.as_ref().map(read_tls).transpose()?;
-    let credentials = Arc::new(credentials(config, tls.as_ref()));
+    let credentials = Arc::new(credentials(config, tls.as_ref())?);
     for address in [config.http, config.grpc] {
         may_listen(address, !credentials.is_empty())?;
     }
     let http = bind(config.http).await?;
     let grpc = bind(config.grpc).await?;
     let link = config.ahp.socket.clone().unwrap_or_else(|| config.state.join("run").join("ahp.sock"));
-    let listening = bind_socket(&link).await?;
+    let (listening, link) = bind_socket(&link).await?;
     let bound = Bound {
         http: local_address(&http)?,
         grpc: local_address(&grpc)?,
@@ -119,7 +127,7 @@ pub(super) async fn start(
     tasks.spawn(listen::serve(http, app, options.clone(), stop.clone()));
     tasks.spawn(listen::serve(grpc, calls, options, stop.clone()));
     tasks.spawn(listening.serve(server, UnixOptions::default(), stop.clone()));
-    Ok(Serving { bound, tasks })
+    Ok(Serving { bound, link, tasks })
 }
 
 fn announce(context: &Context, bound: &Bound) -> Result<(), Failure> {
@@ -152,7 +160,7 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
 }
 
 /// Listens on a socket; a path that is too long for the system leads to one that is not, and is linked to it.
-async fn bind_socket(link: &Path) -> Result<Listening, Failure> {
+async fn bind_socket(link: &Path) -> Result<(Listening, Option<PathBuf>), Failure> {
     let fail = |path: &Path, error: std::io::Error| Failure::from(format!("{}: {error}", path.display()));
     let path = owner::socket_path(link);
     let linked = std::path::absolute(link).unwrap_or_else(|_| link.to_owned()) != path;
@@ -177,7 +185,7 @@ async fn bind_socket(link: &Path) -> Result<Listening, Failure> {
         }
         std::os::unix::fs::symlink(&path, link).map_err(|error| fail(link, error))?;
     }
-    Ok(listening)
+    Ok((listening, linked.then(|| link.to_owned())))
 }
 
 fn read_tls(files: &TlsFiles) -> Result<ServerTls, Failure> {
@@ -189,25 +197,42 @@ fn read_tls(files: &TlsFiles) -> Result<ServerTls, Failure> {
         .map_err(|problem| Failure::from(format!("{}: {problem}", files.certificate.display())))
 }
 
-fn credentials(config: &Config, tls: Option<&ServerTls>) -> Credentials {
+fn credentials(config: &Config, tls: Option<&ServerTls>) -> Result<Credentials, Failure> {
     let mut credentials = Credentials::none();
+    let mut known = HashSet::new();
     for token in &config.ahp.tokens {
-        credentials = credentials.with_digest(token.name.as_str(), token.secret.0);
+        let digest = token.digest()?;
+        // Who acts would be a guess.
+        if !known.insert(digest) {
+            return Err(Failure::from(format!("token `{}` has the secret of another", token.name)));
+        }
+        credentials = credentials.with_digest(token.name.as_str(), digest);
     }
-    if tls.is_some_and(ServerTls::asks_for_certificates) {
-        credentials.with_client_certificates()
-    } else {
-        credentials
-    }
+    let asks = tls.is_some_and(ServerTls::asks_for_certificates);
+    Ok(if asks { credentials.with_client_certificates() } else { credentials })
 }
 
-/// Waits for SIGINT or SIGTERM.
-pub(super) async fn stop_signal() -> Result<i32, Failure> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let listen = |kind: SignalKind| signal(kind).map_err(|error| Failure::from(error.to_string()));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    Ok(tokio::select! {
-        _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
-        _ = terminate.recv() => SignalKind::terminate().as_raw_value(),
-    })
+/// SIGINT and SIGTERM, caught from the moment that this is made.
+pub(super) struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    /// Catches them from now on. Needs the runtime.
+    pub fn catch() -> Result<StopSignals, Failure> {
+        let listen = |kind: SignalKind| signal(kind).map_err(|error| Failure::from(error.to_string()));
+        Ok(StopSignals {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for one of them.
+    pub async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+            _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
+        }
+    }
 }

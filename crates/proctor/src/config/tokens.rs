@@ -1,7 +1,7 @@
 //! Who may call over a network: names with the digests of their secrets. Secrets themselves are read where they are needed.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proctor_core::digest::Digest;
 
@@ -16,13 +16,16 @@ pub struct Token {
     pub team: String,
     /// The organisation.
     pub org: String,
-    /// Where the secret is.
-    pub secret: TokenSecret,
+    secret: SecretPlace,
 }
 
-/// The SHA-256 of a token: enough to check one, useless to make one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TokenSecret(pub [u8; 32]);
+/// Where a token's secret, or its digest, is to be found. It is read when it is needed: commands that need no token need no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum SecretPlace {
+    Digest([u8; 32]),
+    File(PathBuf),
+    Variable(String),
+}
 
 /// The shortest token that is taken: anything shorter can be guessed.
 const MIN_TOKEN: usize = 16;
@@ -35,38 +38,39 @@ pub(super) fn read(table: &TokenTable, base: &Path) -> Result<Token, String> {
     let secret = match (&table.sha256, &table.file, &table.env) {
         (Some(digest), None, None) => digest
             .parse::<Digest>()
-            .map(|digest| TokenSecret(*digest.as_bytes()))
+            .map(|digest| SecretPlace::Digest(*digest.as_bytes()))
             .map_err(|_| format!("token `{name}`: `sha256` is 64 hexadecimal digits"))?,
-        (None, Some(file), None) => {
-            let path = base.join(file);
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| format!("token `{name}`: {}: {error}", path.display()))?;
-            digest(&name, text.trim_end())?
-        }
-        (None, None, Some(variable)) => {
-            let text = std::env::var(variable)
-                .map_err(|_| format!("token `{name}`: the variable `{variable}` is not set"))?;
-            digest(&name, &text)?
-        }
+        (None, Some(file), None) => SecretPlace::File(base.join(file)),
+        (None, None, Some(variable)) => SecretPlace::Variable(variable.clone()),
         _ => return Err(format!("token `{name}`: give exactly one of `sha256`, `file` and `env`")),
     };
     Ok(Token { name, team: table.team.clone(), org: table.org.clone(), secret })
 }
 
-fn digest(name: &str, secret: &str) -> Result<TokenSecret, String> {
-    if secret.len() < MIN_TOKEN {
-        return Err(format!("token `{name}` is shorter than {MIN_TOKEN} bytes"));
+impl Token {
+    /// The SHA-256 of the token: enough to check one, useless to make one.
+    pub fn digest(&self) -> Result<[u8; 32], String> {
+        let name = &self.name;
+        let text = match &self.secret {
+            SecretPlace::Digest(digest) => return Ok(*digest),
+            SecretPlace::File(path) => std::fs::read_to_string(path)
+                .map_err(|error| format!("token `{name}`: {}: {error}", path.display()))?,
+            SecretPlace::Variable(variable) => std::env::var(variable)
+                .map_err(|_| format!("token `{name}`: the variable `{variable}` is not set"))?,
+        };
+        let secret = text.trim_end();
+        if secret.len() < MIN_TOKEN {
+            return Err(format!("token `{name}` is shorter than {MIN_TOKEN} bytes"));
+        }
+        Ok(*Digest::of(secret.as_bytes()).as_bytes())
     }
-    Ok(TokenSecret(*Digest::of(secret.as_bytes()).as_bytes()))
 }
 
-/// Two tokens must not share a name or a secret: who acts would be a guess.
+/// Two tokens must not share a name: who acts would be a guess.
 pub(super) fn check(tokens: &[Token]) -> Result<(), String> {
-    let (mut names, mut secrets) = (HashSet::new(), HashSet::new());
-    for token in tokens {
-        if !names.insert(&token.name) || !secrets.insert(token.secret.0) {
-            return Err(format!("token `{}` is there twice", token.name));
-        }
+    let mut names = HashSet::new();
+    match tokens.iter().find(|token| !names.insert(&token.name)) {
+        None => Ok(()),
+        Some(token) => Err(format!("token `{}` is there twice", token.name)),
     }
-    Ok(())
 }

@@ -3,13 +3,15 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::coop;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, PollSemaphore};
 
 use super::StreamLimits;
 use super::alarm;
@@ -81,6 +83,7 @@ pub(super) enum End {
 pub(super) async fn serve<W, F>(
     wire: &mut W,
     window: usize,
+    messages: &Arc<Semaphore>,
     limits: &StreamLimits,
     stop: &CancellationToken,
     mut begin: impl FnMut(W::Incoming) -> Work<F, W::Reply>,
@@ -90,6 +93,8 @@ where
     F: Future<Output = Option<W::Reply>>,
 {
     let mut in_flight = pin!(FuturesUnordered::new());
+    // Over all connections: what is not read takes no memory here.
+    let mut messages = PollSemaphore::new(Arc::clone(messages));
     let mut stopped = pin!(stop.cancelled());
     let mut alarm = pin!(alarm::unset());
     let mut end = None;
@@ -116,6 +121,7 @@ where
             if end.is_none()
                 && room
                 && let Poll::Ready(turn) = coop::poll_proceed(cx)
+                && let Poll::Ready(Some(permit)) = messages.poll_acquire(cx)
                 && let Poll::Ready(received) = wire.poll_receive(cx)
             {
                 turn.made_progress();
@@ -123,7 +129,7 @@ where
                     Ok(Some(message)) => {
                         last_active = Instant::now();
                         match begin(message) {
-                            Work::Later(future) => in_flight.push(in_order(future)),
+                            Work::Later(future) => in_flight.push(in_order(counted(future, permit))),
                             Work::Now(reply) if broken.is_none() => wire.queue(reply),
                             Work::Now(_) | Work::Nothing => {}
                         }
@@ -204,6 +210,13 @@ impl Writing {
             }
         }
     }
+}
+
+/// A message counts until it is done.
+async fn counted<F: Future>(future: F, permit: OwnedSemaphorePermit) -> F::Output {
+    let output = future.await;
+    drop(permit);
+    output
 }
 
 /// A future whose first poll is never put off by the runtime's budget: futures that are begun in order do their first step in order.

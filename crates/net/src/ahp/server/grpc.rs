@@ -109,7 +109,7 @@ impl<H: EventHandler> Harness for Service<H> {
             let end = tokio::select! {
                 biased;
                 () = kill.cancelled() => Ok(End::Stopped),
-                end = connection::serve(&mut wire, window, &limits, &stop, begin) => end,
+                end = connection::serve(&mut wire, window, service.server.messages(), &limits, &stop, begin) => end,
             };
             // A caller that does not take its replies does not get this one either.
             if let Some(status) = farewell(end) {

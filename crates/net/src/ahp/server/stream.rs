@@ -92,7 +92,8 @@ impl<H: EventHandler> AhpServer<H> {
             },
             Line::TooLong => Work::Now(self.refuse_unreadable(&peer, &too_long(limits.max_message))),
         };
-        connection::serve(&mut wire, self.connection_window(), limits, stop, begin).await.map(|_end| ())
+        let window = self.connection_window();
+        connection::serve(&mut wire, window, self.messages(), limits, stop, begin).await.map(|_end| ())
     }
 }
 

@@ -116,7 +116,8 @@ impl<H: EventHandler> Door<H> {
             (Err(unreadable), _) => Work::Now(server.refuse_unreadable(peer, &unreadable)),
         };
         let window = server.connection_window();
-        let end = connection::serve(&mut wire, window, &self.options.limits, &place.stop, begin).await;
+        let limits = &self.options.limits;
+        let end = connection::serve(&mut wire, window, server.messages(), limits, &place.stop, begin).await;
         let (code, reason) = match end {
             Ok(End::Finished) => (close_code::NORMAL, ""),
             Ok(End::Stopped) => (close_code::AWAY, "the harness stops"),
