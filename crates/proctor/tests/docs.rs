@@ -116,7 +116,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "MAX_MESSAGE: usize = 4 * 1024 * 1024;",
         "| Message on stdio, Unix socket, WebSocket, gRPC | 4 MiB |",
     ),
-    ("net/src/ahp/server.rs", "WINDOW: usize = 256;", "| Messages of one connection in work at once | 256 |"),
+    ("net/src/ahp/server.rs", "WINDOW: usize = 128;", "| Messages of one connection in work at once | 128 |"),
     (
         "net/src/ahp/server.rs",
         "IN_FLIGHT: usize = 4096;",

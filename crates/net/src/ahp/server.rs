@@ -82,11 +82,11 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How many messages are worked on at once, over all connections.
 const IN_FLIGHT: usize = 4096;
 /// How many messages of all streams together are worked on at once; then none is read.
-const STREAMED: usize = 2048;
+const STREAMED: usize = 256;
 /// What long messages may take together, while they are read and worked on; one alone may take more.
 const MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 /// How many messages of one connection are worked on at once; then it is not read further.
-const WINDOW: usize = 256;
+const WINDOW: usize = 128;
 
 /// A harness that serves any number of connections. Cheap to clone.
 pub struct AhpServer<H> {

@@ -16,7 +16,7 @@ fn may_i_tells_what_the_answer_would_be_and_asks_nobody() {
         (r#"{"tool_name":"bash","arguments":{"command":"ls"}}"#, true, "allow by `commands`"),
         (r#"{"tool":"bash","args":{"command":"rm -r x"}}"#, false, "Nothing is deleted here."),
         (r#"{"tool":"deploy"}"#, false, "ask by `deploys`"),
-        (r#"{"tool":"search","args":{"limit":99}}"#, true, "modify by `short-searches`"),
+        (r#"{"tool":"search","args":{"limit":99}}"#, false, "modify by `short-searches`"),
         (r#"{"tool":"later"}"#, false, "defer by `later`"),
         (r#"{"tool":"teleport"}"#, false, "deny by `default`"),
         (r#"{"tool":"bash","tool_name":"deploy"}"#, false, "two different things"),

@@ -17,7 +17,7 @@ use super::StreamLimits;
 use super::alarm;
 
 /// With this much waiting to be written nothing more is read.
-const UNWRITTEN: u64 = 64 * 1024;
+const UNWRITTEN: u64 = 16 * 1024;
 /// How much a peer must take, if there is that much, within the deadline for writing.
 const STEP: u64 = 4 * 1024;
 
