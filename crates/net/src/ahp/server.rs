@@ -82,7 +82,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How many messages are worked on at once, over all connections.
 const IN_FLIGHT: usize = 4096;
 /// How many messages of all streams together are worked on at once; then none is read.
-const STREAMED: usize = 256;
+const STREAMED: usize = 2048;
 /// What long messages may take together, while they are read and worked on; one alone may take more.
 const MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 /// How many messages of one connection are worked on at once; then it is not read further.
@@ -201,6 +201,12 @@ impl<H: EventHandler> AhpServer<H> {
     #[must_use]
     pub fn window(self, messages: usize) -> AhpServer<H> {
         self.change(|inner| inner.window = messages.max(1))
+    }
+
+    /// How many messages of all streams together (stdio, sockets, WebSocket, gRPC) are worked on at once.
+    #[must_use]
+    pub fn in_work(self, messages: usize) -> AhpServer<H> {
+        self.change(|inner| inner.messages = Arc::new(Semaphore::new(messages.max(1))))
     }
 
     /// How long a handler may take.

@@ -46,6 +46,9 @@ pub use runs::fold_runs;
 /// How much earlier than the server the door itself gives up: what it could not record is then known.
 const GRACE: Duration = Duration::from_millis(250);
 
+/// Messages of all streams that are worked on at once: each takes some tens of kilobytes on its way.
+const IN_WORK: usize = 256;
+
 /// How often a full queue is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
@@ -127,6 +130,7 @@ impl AhpDoor {
                 max_depth: Some(settings.max_depth),
             })
             .lenient(settings.lenient)
+            .in_work(IN_WORK)
             .answer_within(settings.answer)
     }
 
