@@ -157,10 +157,39 @@ fn serve(stream: &UnixStream, state: &StateDir, owner: &Owner) {
         return;
     }
     while let Ok(command) = read_json(&mut input) {
+        let _busy = Busy::new();
         let answer = run(&command, state, engine).unwrap_or_else(|error| Json::object().with("error", error));
-        if writeln!(writing, "{answer}").is_err() {
+        // In one piece: half an answer is none.
+        if writing.write_all(format!("{answer}\n").as_bytes()).is_err() {
             return;
         }
+    }
+}
+
+/// Commands of other processes that are being carried out.
+static COMMANDS: AtomicUsize = AtomicUsize::new(0);
+
+/// One of them.
+struct Busy;
+
+impl Busy {
+    fn new() -> Busy {
+        COMMANDS.fetch_add(1, Ordering::SeqCst);
+        Busy
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        COMMANDS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits a moment for commands of other processes to get their answers, before this process ends.
+pub fn answer_commands() {
+    let end = std::time::Instant::now() + Duration::from_secs(2);
+    while COMMANDS.load(Ordering::SeqCst) > 0 && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) fn run(context: &Context) -> Outcome {
     });
     let (owner, signal) = ended?;
     if let Some(owner) = owner {
+        crate::owner::answer_commands();
         owner.engine.finish();
     }
     runtime.shutdown_background();

@@ -47,6 +47,7 @@ pub(super) fn run(context: &Context) -> Outcome {
         serving.finished().await;
         Ok(signal)
     });
+    owner::answer_commands();
     owner.engine.finish();
     // What still hangs must not keep the process.
     runtime.shutdown_background();
