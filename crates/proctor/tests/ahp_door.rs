@@ -22,6 +22,8 @@ mod approvals;
 mod closed;
 #[path = "ahp_door/decisions.rs"]
 mod decisions;
+#[path = "ahp_door/holes.rs"]
+mod holes;
 #[path = "ahp_door/kinds.rs"]
 mod kinds;
 #[path = "ahp_door/queries.rs"]
