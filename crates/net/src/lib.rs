@@ -2,6 +2,8 @@
 //! protocols. One cargo feature a transport.
 
 pub mod ahp;
+#[cfg(feature = "stdio")]
+pub mod attest;
 pub mod budget;
 pub mod lines;
 #[cfg(any(feature = "http", feature = "websocket", feature = "grpc"))]

@@ -58,6 +58,9 @@ pub enum Mode {
     Ahp,
 }
 
+/// The longest line between an owner and its relays: a whole trace with its verdicts.
+const LONGEST: usize = 16 << 20;
+
 /// How long the owner may take to say hello.
 const HELLO: Duration = Duration::from_secs(5);
 
@@ -191,7 +194,7 @@ impl Relay {
 
 /// Reads one line of JSON.
 pub fn read_json(input: &mut BufReader<UnixStream>) -> Result<Json, String> {
-    match lines::next(input) {
+    match lines::next_within(input, LONGEST) {
         Ok(Some(Line::Whole(line))) => Json::parse(&line).map_err(|error| error.to_string()),
         Ok(Some(Line::TooLong(_))) => Err("the answer is too long".to_owned()),
         Ok(None) => Err("the connection was closed".to_owned()),

@@ -93,7 +93,12 @@ pub enum Command {
     /// Make links for the programs that this build can be.
     Names {
         /// Folder for the links.
-        dir: PathBuf,
+        #[arg(required_unless_present = "attest")]
+        dir: Option<PathBuf>,
+        /// Fill the cache of the official Attest SDKs (`~/.attest/bin`), so that they find this engine and download none; the SDK's version
+        /// may be given.
+        #[arg(long, value_name = "VERSION", num_args = 0..=1, require_equals = true, default_missing_value = "0.9.0")]
+        attest: Option<String>,
     },
     /// Print a completion script.
     Completion {

@@ -13,7 +13,7 @@ mod policy;
 mod policy_test;
 mod records;
 mod serve;
-mod session;
+pub mod session;
 mod tiles;
 mod verify;
 mod witness;
@@ -72,7 +72,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Session(command) => session::run(&context, &command),
         Command::Audit(command) => audit::run(&context, command),
         Command::Approve(command) => approve::run(&context, command),
-        Command::Names { dir } => names::run(&context, &dir),
+        Command::Names { dir, attest } => names::run(&context, dir.as_deref(), attest.as_deref()),
         Command::Completion { .. } => Ok(OK),
     }
 }

@@ -98,6 +98,8 @@ pub enum Durability {
 pub struct Config {
     /// The state directory.
     pub state: PathBuf,
+    /// Whether something says so: a flag, a variable or the file. Otherwise it is the usual one.
+    pub state_is_named: bool,
     /// The policy: a file or a folder.
     pub policy: Option<PathBuf>,
     /// When an answer may go out.
@@ -259,6 +261,7 @@ impl Config {
             grpc: overrides.grpc.or(file.grpc.listen).unwrap_or_else(|| local(50051)),
             tls,
             ahp,
+            state_is_named: state.is_some(),
             state: state.unwrap_or_else(|| base.join(".proctor")),
             policy: place(&overrides.policy, &file.policy),
             durability: overrides.durability.or(file.durability).unwrap_or_default(),

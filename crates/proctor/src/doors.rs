@@ -1,3 +1,4 @@
 //! The doors: each translates the messages of a protocol to words of `core`, asks, and translates back.
 
 pub mod ahp;
+pub mod attest;

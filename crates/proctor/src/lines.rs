@@ -16,6 +16,11 @@ pub enum Line {
 
 /// The next line; `None` at the end. A last line without a newline counts.
 pub fn next(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+    next_within(input, MAX_LINE)
+}
+
+/// The next line, if it has at most so many bytes.
+pub fn next_within(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let mut length = 0u64;
     loop {
@@ -25,12 +30,12 @@ pub fn next(input: &mut impl BufRead) -> io::Result<Option<Line>> {
             Err(error) => return Err(error),
         };
         if buffer.is_empty() {
-            return Ok((length > 0).then(|| finish(line, length)));
+            return Ok((length > 0).then(|| finish(line, length, longest)));
         }
         let end = buffer.iter().position(|byte| *byte == b'\n');
         let part = buffer.get(..end.unwrap_or(buffer.len())).unwrap_or_default();
         length += part.len() as u64;
-        if length <= MAX_LINE as u64 {
+        if length <= longest as u64 {
             line.extend_from_slice(part);
         } else {
             line = Vec::new();
@@ -38,13 +43,13 @@ pub fn next(input: &mut impl BufRead) -> io::Result<Option<Line>> {
         let used = part.len() + usize::from(end.is_some());
         input.consume(used);
         if end.is_some() {
-            return Ok(Some(finish(line, length)));
+            return Ok(Some(finish(line, length, longest)));
         }
     }
 }
 
-fn finish(line: Vec<u8>, length: u64) -> Line {
-    if length <= MAX_LINE as u64 { Line::Whole(line) } else { Line::TooLong(length) }
+fn finish(line: Vec<u8>, length: u64, longest: usize) -> Line {
+    if length <= longest as u64 { Line::Whole(line) } else { Line::TooLong(length) }
 }
 
 #[cfg(test)]

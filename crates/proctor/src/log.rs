@@ -14,13 +14,18 @@ enum Message {
 
 /// Says one line; drops it if nobody has read the last thousand.
 pub fn say(line: &str) {
+    raw(&format!("proctor: {line}"));
+}
+
+/// Says one line as it is.
+pub fn raw(line: &str) {
     let sender = SENDER.get_or_init(|| {
         let (sender, receiver) = sync_channel(1024);
         // If no thread can be had, lines are dropped, which is what saying to nobody means.
         let _ = std::thread::Builder::new().name("log".to_owned()).spawn(move || write_lines(&receiver));
         sender
     });
-    let _ = sender.try_send(Message::Line(format!("proctor: {line}\n")));
+    let _ = sender.try_send(Message::Line(format!("{line}\n")));
 }
 
 /// Waits a moment for what was said to be written.

@@ -20,6 +20,7 @@ mod log;
 mod output;
 mod owner;
 mod policy_files;
+mod programs;
 mod room;
 mod state_dir;
 mod system;
@@ -45,6 +46,9 @@ fn main() -> ExitCode {
     allocator::keep_little();
     // A file-size limit is an error of a write, not a reason to die.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+    if let Some(code) = programs::run(&arguments) {
+        return code;
+    }
     if let Some(name) = commands::names::called_as(&arguments) {
         output::error(&format!("this build cannot be `{name}`: start it as `proctor`"));
         return ExitCode::from(FAILED);

@@ -31,6 +31,12 @@ pub fn error(line: &str) {
     let _ = writeln!(err, "{} {line}", "error:".red());
 }
 
+/// Talk on stderr as it is, for programs that are not called `proctor`.
+#[expect(clippy::print_stderr, reason = "this is where programs talk to people")]
+pub fn note_plain(text: &str) {
+    eprintln!("{text}");
+}
+
 /// A decision's word, coloured.
 pub fn effect(effect: Effect) -> String {
     let word = effect.word();

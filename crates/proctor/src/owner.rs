@@ -18,7 +18,7 @@ use proctor_net::ahp::server::{Peer, StreamLimits};
 use crate::access::{Owner, local_caller, read_json};
 use crate::approver::ApproverKeys;
 use crate::doors::ahp::AhpDoor;
-use crate::engine::Engine;
+use crate::engine::{Engine, Report, Spent};
 use crate::gate;
 use crate::state_dir::StateDir;
 
@@ -236,6 +236,19 @@ pub fn run(command: &Json, state: &StateDir, engine: &Engine) -> Result<Json, St
                 local_caller(rustix::process::getuid().as_raw(), text("agent"), text("team"), text("org"));
             let due = gate::take(engine, &caller, "check", text("line").as_bytes());
             Ok(gate::finish(engine, due))
+        }
+        "observe" => {
+            let caller =
+                local_caller(rustix::process::getuid().as_raw(), text("as"), text("team"), text("org"));
+            let data = command.get("data").cloned().unwrap_or_default();
+            let report = Report::Observation {
+                code: text("code").to_owned(),
+                data,
+                alarms: Vec::new(),
+                spent: Spent::default(),
+            };
+            let receipt = engine.report(&caller, text("agent"), text("session"), text("door"), report)?;
+            Ok(Json::object().with("seq", receipt.seq()))
         }
         other => Err(format!("unknown command `{other}`")),
     }

@@ -11,3 +11,4 @@
 //! ```
 
 pub mod ahp;
+pub mod attest;

@@ -1,13 +1,15 @@
 //! `proctor names`: links under which this program is another one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use proctor_core::json::Json;
 
 use super::Context;
 use crate::failure::{Failure, OK, Outcome};
 use crate::output;
 
 /// Programs that other people's software spawns, and that this build can be. `proctor` itself is always one.
-pub const PROGRAMS: &[&str] = &["proctor"];
+pub const PROGRAMS: &[&str] = &["proctor", "attest-engine"];
 
 /// Names under which other people's software starts a program. A build that cannot be one of them says so instead of guessing.
 const KNOWN_NAMES: &[&str] = &["attest-engine", "agentcli", "aa-gateway", "aa-runtime"];
@@ -18,33 +20,61 @@ pub fn called_as(arguments: &[std::ffi::OsString]) -> Option<&'static str> {
     KNOWN_NAMES.iter().find(|known| **known == name && !PROGRAMS.contains(known)).copied()
 }
 
-pub(super) fn run(context: &Context, dir: &Path) -> Outcome {
+pub(super) fn run(context: &Context, dir: Option<&Path>, attest: Option<&str>) -> Outcome {
     let program = std::env::current_exe().map_err(|error| Failure::from(error.to_string()))?;
-    std::fs::create_dir_all(dir).map_err(|error| Failure::from(format!("{}: {error}", dir.display())))?;
     let mut made = Vec::new();
-    for name in PROGRAMS {
-        let link = dir.join(name);
-        let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", link.display()));
-        match std::fs::read_link(&link) {
-            Ok(target) if target == program => {}
-            Ok(_) => {
-                std::fs::remove_file(&link).map_err(describe)?;
-                std::os::unix::fs::symlink(&program, &link).map_err(describe)?;
-            }
-            Err(_) if link.exists() => {
-                return Err(Failure::from(format!("{} is in the way: it is not a link", link.display())));
-            }
-            Err(_) => std::os::unix::fs::symlink(&program, &link).map_err(describe)?,
+    if let Some(dir) = dir {
+        for name in PROGRAMS {
+            made.push(link(&program, dir, name)?);
         }
-        made.push(link.display().to_string());
+    }
+    if let Some(version) = attest {
+        made.push(fill_attest_cache(&program, version)?);
     }
     if context.json {
-        let links = made.iter().map(|link| proctor_core::json::Json::from(link.as_str())).collect::<Vec<_>>();
-        output::data(proctor_core::json::Json::object().with("links", links))?;
+        let links = made.iter().map(|link| Json::from(link.display().to_string())).collect::<Vec<_>>();
+        output::data(Json::object().with("links", links))?;
     } else {
         for link in made {
-            output::data(link)?;
+            output::data(link.display())?;
         }
     }
     Ok(OK)
+}
+
+/// The folder in which the official Attest SDKs look for an engine before they download one.
+fn fill_attest_cache(program: &Path, version: &str) -> Result<PathBuf, Failure> {
+    let plain = !version.is_empty()
+        && version.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-');
+    if !plain {
+        return Err(Failure::from(format!("`{version}` is not a version")));
+    }
+    let home = std::env::home_dir()
+        .filter(|home| home.is_absolute())
+        .ok_or_else(|| Failure::from("there is no home folder: set HOME"))?;
+    let dir = home.join(".attest").join("bin");
+    let made = link(program, &dir, "attest-engine")?;
+    let marker = dir.join(".engine-version");
+    std::fs::write(&marker, version)
+        .map_err(|error| Failure::from(format!("{}: {error}", marker.display())))?;
+    Ok(made)
+}
+
+/// A link to this program under another name. A link that is there is replaced, a file is not.
+fn link(program: &Path, dir: &Path, name: &str) -> Result<PathBuf, Failure> {
+    std::fs::create_dir_all(dir).map_err(|error| Failure::from(format!("{}: {error}", dir.display())))?;
+    let link = dir.join(name);
+    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", link.display()));
+    match std::fs::read_link(&link) {
+        Ok(target) if target == program => {}
+        Ok(_) => {
+            std::fs::remove_file(&link).map_err(describe)?;
+            std::os::unix::fs::symlink(program, &link).map_err(describe)?;
+        }
+        Err(_) if link.exists() => {
+            return Err(Failure::from(format!("{} is in the way: it is not a link", link.display())));
+        }
+        Err(_) => std::os::unix::fs::symlink(program, &link).map_err(describe)?,
+    }
+    Ok(link)
 }

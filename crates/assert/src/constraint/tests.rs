@@ -1,0 +1,148 @@
+use crate::check::{Assertion, evaluate};
+use crate::tools::Tools;
+use crate::trace::Trace;
+use crate::verdict::{Status, Verdict};
+
+const TRACE: &str = r#"{"trace_id":"t",
+    "metadata":{"cost_usd":0.25,"total_tokens":150,"custom":{"depth":3},"label":"x","unset":null},
+    "output":{"message":"hi","score":0.5,"big":[1]},
+    "steps":[{"type":"tool_call","name":"x","args":{"n":5},"result":7},
+             {"type":"llm_call","name":"m"},{"type":"tool_call","name":"x","args":{"n":6}}]}"#;
+
+fn judge(spec: &str) -> Verdict {
+    let trace = Trace::parse(TRACE).unwrap();
+    evaluate(&trace, &Assertion::new("a", "constraint", spec).unwrap(), &Tools::default())
+}
+
+fn status(spec: &str) -> Status {
+    let verdict = judge(spec);
+    assert!(!verdict.explanation.is_empty(), "{spec}");
+    if matches!(verdict.status, Status::SoftFail | Status::HardFail) {
+        assert!(
+            !verdict.path.is_empty()
+                && !verdict.expected.is_empty()
+                && !verdict.actual.is_empty()
+                && !verdict.suggestion.is_empty(),
+            "a failure says where, what and what to do: {spec}"
+        );
+    }
+    verdict.status
+}
+
+#[test]
+fn every_field_that_is_a_number_can_be_compared() {
+    for (field, number) in [
+        ("metadata.cost_usd", "0.25"),
+        ("metadata.total_tokens", "150"),
+        ("metadata.custom.depth", "3"),
+        ("steps.length", "3"),
+        ("steps[?type=='tool_call'].length", "2"),
+        ("steps[?type=='nothing'].length", "0"),
+        ("steps[?name=='x'].length", "2"),
+        ("steps[?name=='y'].length", "0"),
+        ("output.score", "0.5"),
+        ("steps[?name=='x'].args.n", "5"),
+        ("steps[?name=='x'].result", "7"),
+    ] {
+        assert_eq!(
+            status(&format!(r#"{{"field":"{field}","operator":"eq","value":{number}}}"#)),
+            Status::Pass,
+            "{field}"
+        );
+        assert_eq!(
+            status(&format!(r#"{{"field":"{field}","operator":"neq","value":{number}}}"#)),
+            Status::HardFail,
+            "{field}"
+        );
+    }
+}
+
+#[test]
+fn operators() {
+    for (operator, symbol, below, same, above) in [
+        ("lt", "<", true, false, false),
+        ("lte", "<=", true, true, false),
+        ("gt", ">", false, false, true),
+        ("gte", ">=", false, true, true),
+        ("eq", "==", false, true, false),
+        ("neq", "!=", true, false, true),
+    ] {
+        for word in [operator, symbol] {
+            for (value, passes) in [("3.5", below), ("3", same), ("2.5", above)] {
+                let spec = format!(r#"{{"field":"steps.length","operator":"{word}","value":{value}}}"#);
+                assert_eq!(status(&spec) == Status::Pass, passes, "{spec}");
+            }
+        }
+    }
+    for (min, max, passes) in [(3, 3, true), (1, 3, true), (3, 9, true), (4, 9, false), (1, 2, false)] {
+        let spec = format!(r#"{{"field":"steps.length","operator":"between","min":{min},"max":{max}}}"#);
+        assert_eq!(status(&spec) == Status::Pass, passes, "{spec}");
+    }
+}
+
+#[test]
+fn a_number_that_is_not_there_fails_hard_even_when_soft() {
+    for field in [
+        "metadata.latency_ms",
+        "metadata.unset",
+        "metadata.label",
+        "metadata.custom",
+        "metadata.custom.nothing",
+        "output.message",
+        "output.big",
+        "output.nothing",
+        "steps[?name=='m'].args",
+        "steps[?name=='nobody'].args.n",
+    ] {
+        let spec = format!(r#"{{"field":"{field}","operator":"lt","value":1,"soft":true}}"#);
+        assert_eq!(status(&spec), Status::HardFail, "{field}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_an_error() {
+    for spec in [
+        r#"{"operator":"lt","value":1}"#,
+        r#"{"field":"steps.length","value":1}"#,
+        r#"{"field":"steps.length","operator":"lt"}"#,
+        r#"{"field":"steps.length","operator":"lt","min":1,"max":2}"#,
+        r#"{"field":"steps.length","operator":"between","min":1}"#,
+        r#"{"field":"steps.length","operator":"between","max":1}"#,
+        r#"{"field":"steps.length","operator":"between","value":1}"#,
+        r#"{"field":"steps.length","operator":"between","min":2,"max":1}"#,
+        r#"{"field":"steps.length","operator":"about","value":1}"#,
+        r#"{"field":"steps.length","operator":"lt","value":"1"}"#,
+        r#"{"field":5,"operator":"lt","value":1}"#,
+        r#"{"field":"steps.length","operator":"lt","value":1,"soft":"yes"}"#,
+        r#"{"field":"metadata","operator":"lt","value":1}"#,
+        r#"{"field":"metadata.","operator":"lt","value":1}"#,
+        r#"{"field":"steps[?type=='a'b'].length","operator":"lt","value":1}"#,
+        r#"{"field":"steps[0]","operator":"lt","value":1}"#,
+        r#"{"field":"","operator":"lt","value":1}"#,
+        "null",
+        "[]",
+    ] {
+        assert_eq!(status(spec), Status::Error, "{spec}");
+    }
+}
+
+#[test]
+fn other_names_work_and_the_usual_ones_win() {
+    assert_eq!(status(r#"{"target":"steps.length","op":"<=","value":3}"#), Status::Pass);
+    assert_eq!(
+        status(
+            r#"{"field":"steps.length","target":"metadata.nothing","operator":"eq","op":"neq","value":3}"#
+        ),
+        Status::Pass
+    );
+}
+
+#[test]
+fn soft_softens_only_a_failed_comparison() {
+    assert_eq!(status(r#"{"field":"steps.length","operator":"gt","value":3,"soft":true}"#), Status::SoftFail);
+    assert_eq!(status(r#"{"field":"steps.length","operator":"gte","value":3,"soft":true}"#), Status::Pass);
+    assert_eq!(
+        status(r#"{"field":"steps.length","operator":"gte","value":3,"threshold":"dynamic","other":[]}"#),
+        Status::Pass
+    );
+}

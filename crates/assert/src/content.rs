@@ -1,0 +1,157 @@
+//! A text says something, or does not.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::check::Fold;
+use crate::spec;
+use crate::target::{Target, USUAL};
+use crate::text::Text;
+use crate::tools::Tools;
+use crate::trace::{Head, Step};
+use crate::verdict::Verdict;
+
+mod pattern;
+mod rule;
+
+use rule::Rule;
+
+/// The members that a spec may have.
+pub(crate) const MEMBERS: &[&str] = &[
+    "target",
+    "check",
+    "value",
+    "values",
+    "pattern",
+    "case_sensitive",
+    "min",
+    "max",
+    "operator",
+    "op",
+    "soft",
+    "threshold",
+];
+
+/// Makes a check of content ready.
+pub(crate) fn compile(spec: Option<&RawValue>, tools: &Tools) -> Result<Box<dyn Fold>, Verdict> {
+    let written: Written<'_> = spec::read(spec)?;
+    let target = Target::parse(written.target.as_ref().map_or(USUAL, Text::as_str))?;
+    let case_sensitive = written.case_sensitive.unwrap_or(false);
+    Ok(Box::new(Content {
+        target,
+        rule: Rule::read(&written, case_sensitive, tools)?,
+        case_sensitive,
+        soft: written.soft.unwrap_or(false),
+    }))
+}
+
+#[derive(Deserialize)]
+struct Written<'a> {
+    #[serde(borrow, default)]
+    target: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    check: Option<Text<'a>>,
+    /// A text, or a number for `word_count`.
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    values: Option<Vec<Text<'a>>>,
+    #[serde(borrow, default)]
+    pattern: Option<Text<'a>>,
+    #[serde(default)]
+    case_sensitive: Option<bool>,
+    #[serde(default)]
+    min: Option<f64>,
+    #[serde(default)]
+    max: Option<f64>,
+    #[serde(borrow, default)]
+    operator: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    op: Option<Text<'a>>,
+    #[serde(default)]
+    soft: Option<bool>,
+}
+
+struct Content {
+    target: Target,
+    rule: Rule,
+    case_sensitive: bool,
+    soft: bool,
+}
+
+impl Fold for Content {
+    fn step(&mut self, step: &Step<'_>) {
+        self.target.step(step);
+    }
+
+    fn verdict(&self, head: &Head<'_>) -> Verdict {
+        let resolved = match self.target.resolve(head) {
+            Ok(resolved) => resolved,
+            Err(verdict) => return verdict,
+        };
+        let (plain, normalised) = (resolved.plain(), resolved.normalised());
+        let lower = !self.case_sensitive && self.rule.knows_case();
+        let views = Views {
+            text: if lower { lowered(&plain) } else { Cow::Borrowed(plain.as_ref()) },
+            other: normalised.map(|text| if lower { lowered(&text).into_owned() } else { text }),
+        };
+        let path = self.target.path();
+        match self.rule.judge(&views) {
+            Ok(found) => Verdict::pass(format!("`{path}` {found}")),
+            Err(failure) => {
+                let soft = self.soft && !self.rule.is_always_hard();
+                // Lower-casing can move characters: then the text is shown from its beginning.
+                let at = failure.at.filter(|_| views.text.len() == plain.len()).unwrap_or(0);
+                Verdict::fail(soft, format!("`{path}` {}", failure.what))
+                    .with_score(failure.score)
+                    .at(path)
+                    .evidence(failure.expected, failure.actual.unwrap_or_else(|| excerpt(&plain, at)))
+                    .suggest(failure.suggestion)
+            }
+        }
+    }
+}
+
+/// The text as it is looked at: as it came, and if it is JSON also without what depends on its writer.
+struct Views<'t> {
+    text: Cow<'t, str>,
+    other: Option<String>,
+}
+
+impl Views<'_> {
+    fn any(&self, test: impl Fn(&str) -> bool) -> bool {
+        test(&self.text) || self.other.as_deref().is_some_and(test)
+    }
+}
+
+/// Each character by its own lower case: what a word becomes does not depend on what stands around it.
+fn lowered(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            Cow::Owned(text.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(text)
+        };
+    }
+    Cow::Owned(text.chars().map(|one| one.to_lowercase().next().unwrap_or(one)).collect())
+}
+
+/// A piece of a text for people, around a place.
+fn excerpt(text: &str, at: usize) -> String {
+    const BEFORE: usize = 100;
+    const LENGTH: usize = 380;
+    if text.is_empty() {
+        return "(empty)".to_owned();
+    }
+    let start = if at > BEFORE { text.ceil_char_boundary(at - BEFORE) } else { 0 };
+    let end = text.floor_char_boundary(start.saturating_add(LENGTH));
+    let piece = text.get(start..end).unwrap_or_default();
+    let before = if start > 0 { "…" } else { "" };
+    let after = if end < text.len() { "…" } else { "" };
+    format!("{before}{piece}{after}")
+}
+
+#[cfg(test)]
+mod tests;

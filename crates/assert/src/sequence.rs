@@ -1,0 +1,165 @@
+//! Do the steps come as they should? Speaks of the names of all steps of the outermost trace, of whatever kind.
+
+mod arguments;
+mod count;
+mod order;
+pub(crate) mod part;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::check::Fold;
+use crate::spec::{self, Whole, either};
+use crate::text::Text;
+use crate::tools::Tools;
+use crate::verdict::Verdict;
+
+pub(crate) use arguments::same_number;
+pub(crate) use count::missing_of;
+pub(crate) use order::allowed;
+use part::{Pair, folded};
+
+/// The members that a spec may have.
+pub(crate) const MEMBERS: &[&str] = &[
+    "check",
+    "tools",
+    "tool_names",
+    "tool",
+    "tool_name",
+    "max_repetitions",
+    "max",
+    "max_steps",
+    "value",
+    "transitions",
+    "args",
+    "result",
+    "all",
+    "soft",
+    "threshold",
+];
+
+const CHECKS: &str = "contains_in_order, exact_order, loop_detection, no_duplicates, required_tools, forbidden_tools, \
+                      contains, not_contains, transitions, max_steps, max_calls, argument_match";
+
+#[derive(Deserialize)]
+struct Written<'a> {
+    #[serde(borrow, default)]
+    check: Text<'a>,
+    #[serde(borrow, default)]
+    tools: Option<Vec<Text<'a>>>,
+    #[serde(borrow, default)]
+    tool_names: Option<Vec<Text<'a>>>,
+    #[serde(borrow, default)]
+    tool: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    tool_name: Option<Text<'a>>,
+    #[serde(default)]
+    max_repetitions: Option<Whole>,
+    #[serde(default)]
+    max: Option<Whole>,
+    #[serde(default)]
+    max_steps: Option<Whole>,
+    #[serde(default)]
+    value: Option<Whole>,
+    #[serde(borrow, default)]
+    transitions: Option<Vec<Pair<'a>>>,
+    #[serde(borrow, default)]
+    args: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    all: Option<bool>,
+    #[serde(default)]
+    soft: Option<bool>,
+}
+
+/// Makes a check of a spec.
+pub(crate) fn compile(spec: Option<&RawValue>, _tools: &Tools) -> Result<Box<dyn Fold>, Verdict> {
+    let written: Written<'_> = spec::read(spec)?;
+    let soft = written.soft.unwrap_or(false);
+    let check = written.check.as_str();
+    match check {
+        "" => Err(spec::missing("check", "a trace assertion").evidence(CHECKS, "nothing")),
+        "contains_in_order" => Ok(folded(order::Subsequence::new(written.list(check)?), soft)),
+        "exact_order" => Ok(folded(order::Run::new(written.list(check)?), soft)),
+        "loop_detection" => {
+            let most = either(written.max_repetitions, written.max);
+            let most = at_least(1, most, "max_repetitions", check)?;
+            Ok(folded(count::Calls::new(written.single(check)?, most), soft))
+        }
+        "max_calls" => {
+            let most = at_least(0, either(written.max, written.max_repetitions), "max", check)?;
+            Ok(folded(count::Calls::new(written.single(check)?, most), soft))
+        }
+        "max_steps" => {
+            let most = either(written.max_steps, either(written.max, written.value));
+            Ok(folded(count::Steps::new(at_least(0, most, "max_steps", check)?), soft))
+        }
+        "no_duplicates" => Ok(folded(count::Unique::default(), soft)),
+        "required_tools" => Ok(folded(count::Required::new(written.list(check)?), soft)),
+        "forbidden_tools" => Ok(folded(count::Forbidden::new(written.list(check)?), soft)),
+        "contains" => Ok(folded(count::Required::new(written.one_or_more(check)?), soft)),
+        "not_contains" => Ok(folded(count::Forbidden::new(written.one_or_more(check)?), soft)),
+        "transitions" | "state_transitions" | "follows_transitions" => {
+            let pairs = written.transitions.as_deref().filter(|pairs| !pairs.is_empty());
+            let pairs = pairs.ok_or_else(|| spec::missing("transitions", check))?;
+            Ok(folded(order::Transitions::new(pairs), soft))
+        }
+        "argument_match" | "args_match" => {
+            let (args, result) = (read_value(written.args, "args")?, read_value(written.result, "result")?);
+            if args.is_none() && result.is_none() {
+                return Err(spec::missing("args", check));
+            }
+            if args.as_ref().is_some_and(|args| !args.is_object()) {
+                return Err(Verdict::error("the spec cannot be read: `args` is not an object"));
+            }
+            let all = written.all.unwrap_or(false);
+            Ok(folded(arguments::Arguments::new(written.single(check)?, args, result, all), soft))
+        }
+        other => Err(Verdict::error(format!("`{}` is not a check on traces", part::brief(other)))
+            .evidence(CHECKS, part::brief(other))
+            .suggest("use one of the checks that are listed as expected")),
+    }
+}
+
+impl Written<'_> {
+    /// The tools that a check speaks of: at least one.
+    fn list(&self, check: &str) -> Result<Vec<String>, Verdict> {
+        let named = either(self.tools.as_ref(), self.tool_names.as_ref()).filter(|tools| !tools.is_empty());
+        let named = named.ok_or_else(|| spec::missing("tools", check))?;
+        Ok(named.iter().map(|name| name.as_str().to_owned()).collect())
+    }
+
+    /// The one tool that a check speaks of.
+    fn single(&self, check: &str) -> Result<String, Verdict> {
+        let named = either(self.tool.as_ref(), self.tool_name.as_ref()).filter(|tool| !tool.is_empty());
+        named.map(|tool| tool.as_str().to_owned()).ok_or_else(|| spec::missing("tool", check))
+    }
+
+    /// One tool, a list of them, or both.
+    fn one_or_more(&self, check: &str) -> Result<Vec<String>, Verdict> {
+        match (self.single(check), self.list(check)) {
+            (Err(problem), Err(_)) => Err(problem),
+            (one, more) => Ok(one.into_iter().chain(more.into_iter().flatten()).collect()),
+        }
+    }
+}
+
+fn at_least(least: i64, number: Option<Whole>, member: &str, check: &str) -> Result<usize, Verdict> {
+    let number = number.ok_or_else(|| spec::missing(member, check))?.0;
+    usize::try_from(number).ok().filter(|_| number >= least).ok_or_else(|| {
+        Verdict::error(format!("`{member}` of {check} is {number}, less than {least}"))
+            .evidence(format!("at least {least}"), number.to_string())
+            .suggest(format!("give {check} a larger `{member}`"))
+    })
+}
+
+fn read_value(raw: Option<&RawValue>, member: &str) -> Result<Option<Value>, Verdict> {
+    raw.map(|raw| serde_json::from_str(raw.get()))
+        .transpose()
+        .map_err(|error| Verdict::error(format!("the spec cannot be read: `{member}`: {error}")))
+}
+
+#[cfg(test)]
+mod tests;

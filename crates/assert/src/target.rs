@@ -1,0 +1,207 @@
+//! What an assertion speaks of: a path into a trace.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::raw;
+use crate::trace::{Head, Step};
+use crate::verdict::Verdict;
+
+/// What content, similarity and judgement speak of when nothing else is said.
+pub(crate) const USUAL: &str = "output.message";
+
+/// A path into a trace, and what was seen of it so far.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    path: String,
+    place: Place,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    /// Below the output.
+    Output { members: Vec<String> },
+    /// Below one member of the first step that has a name.
+    Step { name: String, result: bool, members: Vec<String>, seen: Option<Option<String>> },
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Resolved<'h> {
+    /// The text of a JSON value.
+    Value(Cow<'h, str>),
+    /// The step is there, but says nothing.
+    Empty,
+}
+
+impl Target {
+    /// Reads a path: `output`, `output.a.b`, `steps[?name=='N'].args`, `.result`, and members of these.
+    pub(crate) fn parse(path: &str) -> Result<Target, Verdict> {
+        let place = read_place(path).ok_or_else(|| {
+            Verdict::error(format!("`{path}` is not a target")).at(path).suggest(
+                "use `output`, `output.NAME`, `steps[?name=='TOOL'].args` or `steps[?name=='TOOL'].result`",
+            )
+        })?;
+        Ok(Target { path: path.to_owned(), place })
+    }
+
+    /// The path as it was written.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Sees the next step.
+    pub(crate) fn step(&mut self, step: &Step<'_>) {
+        if let Place::Step { name, result, seen, .. } = &mut self.place
+            && seen.is_none()
+            && step.name.as_str() == name
+        {
+            let member = if *result { step.result } else { step.args };
+            *seen = Some(member.map(|raw| raw.get().to_owned()));
+        }
+    }
+
+    /// What the path leads to in a trace that has this head and the steps seen so far.
+    pub(crate) fn resolve<'h>(&'h self, head: &'h Head<'_>) -> Result<Resolved<'h>, Verdict> {
+        match &self.place {
+            Place::Output { members } => {
+                let output =
+                    head.output.map(RawValue::get).ok_or_else(|| self.absent("the trace has no output"))?;
+                // The document's own example speaks of the structured output of a trace that has none apart.
+                let members = match members.split_first() {
+                    Some((first, rest)) if first == "structured" && raw::member(output, first).is_none() => {
+                        rest
+                    }
+                    _ => members,
+                };
+                self.descend(output, members).map(|value| Resolved::Value(Cow::Borrowed(value)))
+            }
+            Place::Step { name, result, members, seen } => match seen {
+                None => Err(self.absent(&format!("no step is named `{name}`"))),
+                Some(Some(value)) => {
+                    self.descend(value, members).map(|value| Resolved::Value(Cow::Borrowed(value)))
+                }
+                Some(None) if members.is_empty() => Ok(Resolved::Empty),
+                Some(None) => {
+                    let member = if *result { "result" } else { "args" };
+                    Err(self.absent(&format!("step `{name}` has no {member}")))
+                }
+            },
+        }
+    }
+
+    fn descend<'v>(&self, value: &'v str, members: &[String]) -> Result<&'v str, Verdict> {
+        let mut here = value;
+        for name in members {
+            here = raw::member(here, name)
+                .map(RawValue::get)
+                .ok_or_else(|| self.absent(&format!("there is no member `{name}`")))?;
+        }
+        Ok(here)
+    }
+
+    /// A target that is not in the trace fails hard, whatever the assertion says of it.
+    fn absent(&self, why: &str) -> Verdict {
+        Verdict::fail(false, format!("`{}` is not in the trace: {why}", self.path))
+            .at(self.path.as_str())
+            .evidence(format!("a value at {}", self.path), why)
+            .suggest("check the target's spelling, and that the agent's trace carries it")
+    }
+}
+
+impl Resolved<'_> {
+    /// The value as plain text: a string's own value, nothing for `null`, otherwise its JSON.
+    pub(crate) fn plain(&self) -> Cow<'_, str> {
+        match self {
+            Resolved::Value(value) => raw::plain(value),
+            Resolved::Empty => Cow::Borrowed(""),
+        }
+    }
+
+    /// The JSON without needless space and escapes, if the value is not a string; what it says there does not depend on its writer.
+    pub(crate) fn normalised(&self) -> Option<String> {
+        match self {
+            Resolved::Value(value) if value.trim_start().starts_with(['{', '[']) => {
+                Some(raw::normalised(value))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn read_place(path: &str) -> Option<Place> {
+    if let Some(rest) = path.strip_prefix("output") {
+        return Some(Place::Output { members: read_members(rest)? });
+    }
+    let (name, rest) = path.strip_prefix("steps[?name=='")?.split_once("'].")?;
+    if name.contains('\'') {
+        return None;
+    }
+    let (result, rest) = match (rest.strip_prefix("args"), rest.strip_prefix("result")) {
+        (Some(rest), _) => (false, rest),
+        (_, Some(rest)) => (true, rest),
+        _ => return None,
+    };
+    Some(Place::Step { name: name.to_owned(), result, members: read_members(rest)?, seen: None })
+}
+
+/// `.a.b` as its names; nothing is fine, an empty name is not.
+fn read_members(rest: &str) -> Option<Vec<String>> {
+    if rest.is_empty() {
+        return Some(Vec::new());
+    }
+    let names: Vec<String> = rest.strip_prefix('.')?.split('.').map(str::to_owned).collect();
+    names.iter().all(|name| !name.is_empty()).then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Trace;
+
+    const TRACE: &str = r#"{"trace_id":"t","output":{"message":"hi","a":{"b":[1, 2]}},"steps":[
+        {"type":"tool_call","name":"x","args":{"k":{"l":5}}},{"type":"tool_call","name":"x","args":{"k":6},"result":7}]}"#;
+
+    fn look(path: &str) -> Result<String, String> {
+        let trace = Trace::parse(TRACE).unwrap();
+        let mut target = Target::parse(path).map_err(|verdict| verdict.explanation)?;
+        for step in &trace.steps {
+            target.step(step);
+        }
+        match target.resolve(&trace.head) {
+            Ok(Resolved::Value(value)) => Ok(value.into_owned()),
+            Ok(Resolved::Empty) => Ok("(empty)".to_owned()),
+            Err(verdict) => Err(verdict.explanation),
+        }
+    }
+
+    #[test]
+    fn paths_lead_where_they_say() {
+        assert_eq!(look("output.message").unwrap(), r#""hi""#);
+        assert_eq!(look("output.a.b").unwrap(), "[1, 2]");
+        assert_eq!(look("steps[?name=='x'].args.k.l").unwrap(), "5");
+        assert_eq!(look("steps[?name=='x'].result").unwrap(), "(empty)");
+        assert_eq!(look("output.structured.a.b").unwrap(), "[1, 2]");
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        assert!(look("output.c").unwrap_err().contains("no member `c`"));
+        assert!(look("output.message.x").unwrap_err().contains("no member `x`"));
+        assert!(look("steps[?name=='y'].args").unwrap_err().contains("no step is named `y`"));
+        assert!(look("steps[?name=='x'].result.z").unwrap_err().contains("has no result"));
+        for path in [
+            "metadata.cost_usd",
+            "input",
+            "steps[0]",
+            "output..a",
+            "outputs",
+            "steps[?name==\"x\"].args",
+            "steps[?name=='x'].other",
+            "",
+        ] {
+            assert!(look(path).unwrap_err().contains("is not a target"), "{path}");
+        }
+    }
+}

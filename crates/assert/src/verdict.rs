@@ -1,0 +1,194 @@
+//! What an assertion found.
+
+/// How an assertion ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// It holds.
+    Pass,
+    /// It does not hold, and was marked as soft.
+    SoftFail,
+    /// It does not hold.
+    HardFail,
+    /// It could not be decided: never a pass.
+    Error,
+}
+
+impl Status {
+    /// Whether the assertion holds.
+    pub fn passed(self) -> bool {
+        self == Status::Pass
+    }
+
+    /// Whether it counts as a hard failure: an assertion that could not be decided does.
+    pub fn is_hard(self) -> bool {
+        matches!(self, Status::HardFail | Status::Error)
+    }
+
+    /// The word for it on the wire; what could not be decided is a hard failure there.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Pass => "pass",
+            Status::SoftFail => "soft_fail",
+            Status::HardFail | Status::Error => "hard_fail",
+        }
+    }
+}
+
+/// Where the threshold of a scored assertion came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThresholdSource {
+    /// It was written in the assertion, or is the usual one.
+    Static,
+    /// From the scores of earlier runs.
+    Dynamic,
+    /// It was asked for, but there are too few earlier runs.
+    DynamicUnavailable,
+}
+
+impl ThresholdSource {
+    /// The word for it on the wire.
+    pub fn word(self) -> &'static str {
+        match self {
+            ThresholdSource::Static => "static",
+            ThresholdSource::Dynamic => "dynamic",
+            ThresholdSource::DynamicUnavailable => "dynamic_unavailable",
+        }
+    }
+}
+
+/// The answer to one assertion, with what a person needs to understand it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// How it ended.
+    pub status: Status,
+    /// From 0 to 1.
+    pub score: f64,
+    /// Why.
+    pub explanation: String,
+    /// Where in the trace; empty if nowhere in particular.
+    pub path: String,
+    /// What should have been there; empty on a pass.
+    pub expected: String,
+    /// What was there; empty on a pass.
+    pub actual: String,
+    /// What to do about it; empty on a pass.
+    pub suggestion: String,
+    /// Where the threshold came from, if there is one.
+    pub threshold_source: Option<ThresholdSource>,
+    /// What it cost to find out.
+    pub cost_usd: f64,
+    /// How the judge came to its score.
+    pub judge: Option<Box<JudgeMetadata>>,
+}
+
+/// How a judge came to its score.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct JudgeMetadata {
+    /// The model.
+    pub model: String,
+    /// The rubric's name.
+    pub rubric_name: String,
+    /// The rubric's version.
+    pub rubric_version: String,
+    /// First 8 bytes of the SHA-256 of the prompt, in hexadecimal.
+    pub prompt_hash: String,
+    /// The score of each sample.
+    pub sample_scores: Vec<f64>,
+    /// Their mean.
+    pub score_mean: f64,
+    /// Their sample standard deviation.
+    pub score_stddev: f64,
+    /// Whether they lie more than 0.2 apart.
+    pub high_variance: bool,
+    /// What the same judge said about changed texts.
+    pub bias_probes: Vec<ProbeResult>,
+}
+
+/// What a judge said about a changed text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeResult {
+    /// Name of the change.
+    pub name: String,
+    /// The score then.
+    pub score: f64,
+    /// Its distance from the score without the change.
+    pub delta: f64,
+}
+
+impl Verdict {
+    /// The assertion holds.
+    pub fn pass(explanation: impl Into<String>) -> Verdict {
+        Verdict::new(Status::Pass, 1.0, explanation.into())
+    }
+
+    /// The assertion does not hold.
+    pub fn fail(soft: bool, explanation: impl Into<String>) -> Verdict {
+        let status = if soft { Status::SoftFail } else { Status::HardFail };
+        Verdict::new(status, 0.0, explanation.into())
+    }
+
+    /// The assertion could not be decided; whether it is soft does not matter then.
+    pub fn error(explanation: impl Into<String>) -> Verdict {
+        Verdict::new(Status::Error, 0.0, explanation.into())
+    }
+
+    fn new(status: Status, score: f64, explanation: String) -> Verdict {
+        Verdict {
+            status,
+            score,
+            explanation,
+            path: String::new(),
+            expected: String::new(),
+            actual: String::new(),
+            suggestion: String::new(),
+            threshold_source: None,
+            cost_usd: 0.0,
+            judge: None,
+        }
+    }
+
+    /// With a score.
+    #[must_use]
+    pub fn with_score(mut self, score: f64) -> Verdict {
+        self.score = score;
+        self
+    }
+
+    /// With the place in the trace.
+    #[must_use]
+    pub fn at(mut self, path: impl Into<String>) -> Verdict {
+        self.path = path.into();
+        self
+    }
+
+    /// With what should have been there and what was.
+    #[must_use]
+    pub fn evidence(mut self, expected: impl Into<String>, actual: impl Into<String>) -> Verdict {
+        self.expected = shortened(expected.into());
+        self.actual = shortened(actual.into());
+        self
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn suggest(mut self, suggestion: impl Into<String>) -> Verdict {
+        self.suggestion = suggestion.into();
+        self
+    }
+}
+
+/// Evidence is for reading: more of it than this is cut at a character's border.
+const EVIDENCE: usize = 400;
+
+pub(crate) fn shortened(mut text: String) -> String {
+    if text.len() <= EVIDENCE {
+        return text;
+    }
+    let mut end = EVIDENCE;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.push('…');
+    text
+}

@@ -1,0 +1,65 @@
+//! The engine's log: lines of JSON on standard error, which nobody may be reading.
+
+use std::str::FromStr;
+
+use proctor_core::json::Json;
+use proctor_core::time::Clock;
+
+use crate::system::SystemClock;
+
+/// How important a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For finding defects.
+    Debug,
+    /// What happens.
+    Info,
+    /// What may be wrong.
+    Warn,
+    /// What is wrong.
+    Error,
+}
+
+impl FromStr for Level {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Level, ()> {
+        Ok(match text {
+            "debug" => Level::Debug,
+            "info" => Level::Info,
+            "warn" => Level::Warn,
+            "error" => Level::Error,
+            _ => return Err(()),
+        })
+    }
+}
+
+/// Writes what is important enough.
+pub struct Log {
+    least: Level,
+}
+
+impl Log {
+    /// Leaves out what is less important.
+    pub fn new(least: Level) -> Log {
+        Log { least }
+    }
+
+    /// Writes a line, without ever waiting for a reader.
+    pub fn write(&self, level: Level, message: &str) {
+        if level < self.least {
+            return;
+        }
+        let word = match level {
+            Level::Debug => "DEBUG",
+            Level::Info => "INFO",
+            Level::Warn => "WARN",
+            Level::Error => "ERROR",
+        };
+        let line = Json::object()
+            .with("time", SystemClock.now().to_string())
+            .with("level", word)
+            .with("msg", message);
+        crate::log::raw(&line.to_string());
+    }
+}

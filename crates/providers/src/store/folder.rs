@@ -1,0 +1,143 @@
+//! The directory that the file lies in: making it, counting it, emptying it.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a program waits for another that is just opening or emptying the directory.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// What `cache stats` tells about a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheStats {
+    /// The directory asked about.
+    pub dir: PathBuf,
+    /// Whether there is anything of that name.
+    pub exists: bool,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Regular files directly in it.
+    pub files: u64,
+    /// Their size together.
+    pub size_bytes: u64,
+}
+
+/// Counts the regular files directly in the directory. One that is not there has none.
+pub fn stats(dir: &Path) -> io::Result<CacheStats> {
+    let mut stats = CacheStats { dir: dir.to_owned(), exists: true, is_dir: false, files: 0, size_bytes: 0 };
+    match fs::metadata(dir) {
+        Ok(metadata) => stats.is_dir = metadata.is_dir(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => stats.exists = false,
+        Err(error) => return Err(error),
+    }
+    if stats.is_dir {
+        for entry in regular_files(dir)? {
+            stats.files += 1;
+            stats.size_bytes =
+                stats.size_bytes.saturating_add(entry.metadata().map_or(0, |about| about.len()));
+        }
+    }
+    Ok(stats)
+}
+
+/// Deletes the regular files directly in the directory and says how many there were.
+///
+/// An engine that has the database open keeps working: it goes on in a new file with its next write.
+pub fn clear(dir: &Path) -> io::Result<u64> {
+    match fs::metadata(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        _ => {}
+    }
+    let _lock = lock(dir);
+    let mut deleted = 0;
+    for entry in regular_files(dir)? {
+        match fs::remove_file(entry.path()) {
+            Ok(()) => deleted += 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(deleted)
+}
+
+/// Makes the directory and those above it, readable by everybody.
+pub(super) fn make(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(dir)
+}
+
+/// Keeps others from opening or emptying the directory at the same moment, until the returned value is dropped.
+///
+/// A write-ahead log is bound to its database by name only. Were the database deleted between another program's
+/// opening of the one and of the other, two databases would share one log. Where a directory cannot be locked, or
+/// somebody sits on the lock, work goes on without: the window is small.
+pub(super) fn lock(dir: &Path) -> Option<File> {
+    let directory = File::open(dir).ok()?;
+    let give_up = Instant::now() + LOCK_WAIT;
+    loop {
+        match directory.try_lock() {
+            Ok(()) => return Some(directory),
+            Err(TryLockError::WouldBlock) if Instant::now() < give_up => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Which file a name means at the moment; none if there is no such file.
+pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+    // INVARIANT: the database is never opened here, only looked at: closing it would release SQLite's locks on it.
+    fs::metadata(path).ok().map(|about| (about.dev(), about.ino()))
+}
+
+fn regular_files(dir: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            files.push(entry);
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_directly_in_the_directory_count() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("attest.db"), "12345").unwrap();
+        fs::write(dir.path().join("other"), "123").unwrap();
+        fs::create_dir(dir.path().join("below")).unwrap();
+        fs::write(dir.path().join("below/kept"), "1").unwrap();
+        std::os::unix::fs::symlink("other", dir.path().join("link")).unwrap();
+        let found = stats(dir.path()).unwrap();
+        assert_eq!((found.exists, found.is_dir, found.files, found.size_bytes), (true, true, 2, 8));
+        assert_eq!(clear(dir.path()).unwrap(), 2);
+        assert_eq!(stats(dir.path()).unwrap().files, 0);
+        assert!(dir.path().join("below/kept").exists());
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let absent = dir.path().join("absent");
+        assert!(!stats(&absent).unwrap().exists);
+        assert_eq!(clear(&absent).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_file_is_no_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "kept").unwrap();
+        let found = stats(&file).unwrap();
+        assert_eq!((found.exists, found.is_dir, found.files), (true, false, 0));
+        assert!(clear(&file).is_err());
+        assert!(file.exists());
+    }
+}

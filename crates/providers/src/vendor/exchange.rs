@@ -1,0 +1,72 @@
+//! What is asked and what comes back, in no vendor's words.
+
+/// Who says a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Whoever talks with the model.
+    User,
+    /// The model.
+    Assistant,
+    /// Whoever set the conversation up.
+    System,
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: String,
+}
+
+impl Message {
+    /// A message of the one who talks with the model.
+    pub fn user(content: impl Into<String>) -> Message {
+        Message { role: Role::User, content: content.into() }
+    }
+
+    /// A message of the model.
+    pub fn assistant(content: impl Into<String>) -> Message {
+        Message { role: Role::Assistant, content: content.into() }
+    }
+}
+
+/// A conversation to be continued by a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatRequest {
+    /// The vendor's name of the model.
+    pub model: String,
+    /// The instructions that stand before the conversation; empty is none.
+    pub system: String,
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// How freely the model chooses its words, from 0. Models that accept no such setting are asked without it.
+    pub temperature: f64,
+    /// How long the answer may become. Models that think before they answer spend their thoughts from it as well.
+    pub max_tokens: u32,
+}
+
+/// A model's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatReply {
+    /// What it said; never empty.
+    pub text: String,
+    /// The model that answered, as the server names it; the one that was asked if the server does not say.
+    pub model: String,
+    /// How many tokens were read, if the server says.
+    pub input_tokens: Option<u64>,
+    /// How many tokens were written (thoughts included), if the server says.
+    pub output_tokens: Option<u64>,
+}
+
+/// One vector for each text, in the order of the texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vectors {
+    /// The vectors: finite numbers, all of the same length, none empty.
+    pub vectors: Vec<Vec<f32>>,
+    /// The model that made them, as the server names it.
+    pub model: String,
+    /// How many tokens were read, if the server says.
+    pub tokens: Option<u64>,
+}

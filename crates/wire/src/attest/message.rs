@@ -1,0 +1,271 @@
+//! What requests carry and what answers say.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// `initialize`: what a client says of itself. Its name and version are ignored.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Initialize {
+    /// Version of the protocol; 0 if it is not said.
+    #[serde(default)]
+    pub protocol_version: Option<i64>,
+    /// What the engine must be able to do.
+    #[serde(default)]
+    pub required_capabilities: Option<Vec<String>>,
+    /// Ours: whether the client reads `drift_alert` notifications. Official ones do not, and break on them.
+    #[serde(default)]
+    pub drift_alerts: Option<bool>,
+}
+
+/// The answer to `initialize`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Initialized {
+    /// Version of the engine.
+    pub engine_version: &'static str,
+    /// Version of the protocol.
+    pub protocol_version: i64,
+    /// What the engine can do.
+    pub capabilities: Vec<&'static str>,
+    /// What was required and is not there.
+    pub missing: Vec<String>,
+    /// Whether nothing is missing.
+    pub compatible: bool,
+    /// Always `json`.
+    pub encoding: &'static str,
+    /// How many requests are worked on at a time.
+    pub max_concurrent_requests: usize,
+    /// How large a trace may be.
+    pub max_trace_size_bytes: usize,
+    /// How many steps it may have.
+    pub max_steps_per_trace: usize,
+}
+
+/// `evaluate_batch`. What a trace and an assertion are is the reader's business.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(bound(deserialize = "T: Default + Deserialize<'de>, A: Deserialize<'de>"))]
+pub struct EvaluateBatch<'a, T, A> {
+    /// The trace.
+    #[serde(default)]
+    pub trace: T,
+    /// What is asserted of it.
+    #[serde(default = "Option::default")]
+    pub assertions: Option<Vec<A>>,
+    /// Ours, if negotiated: a session of the ledger instead of a trace.
+    #[serde(borrow, default)]
+    pub session: Option<Cow<'a, str>>,
+}
+
+/// `validate_trace_tree`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(bound(deserialize = "T: Default + Deserialize<'de>"))]
+pub struct ValidateTree<T> {
+    /// The trace.
+    #[serde(default)]
+    pub trace: T,
+}
+
+/// The answer to `validate_trace_tree`.
+#[derive(Debug, Clone, Serialize)]
+pub struct TreeAnswer {
+    /// Whether nothing is wrong.
+    pub valid: bool,
+    /// The first problem found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// How deep traces lie in each other; one alone has depth 0.
+    pub depth: usize,
+    /// Traces that name their agent.
+    pub agent_count: usize,
+    /// These names, depth first; `null` if there are none.
+    pub agent_ids: Option<Vec<String>>,
+    /// Tokens of all traces.
+    pub aggregate_tokens: Number,
+    /// Money of all traces.
+    pub aggregate_cost_usd: f64,
+    /// Time of all traces, in milliseconds.
+    pub aggregate_latency_ms: Number,
+}
+
+/// A sum of whole numbers, written without a fraction if it has none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Number(pub f64);
+
+impl Serialize for Number {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Below 2^53 a whole float is the number that it looks like.
+        if self.0.fract() == 0.0 && self.0.abs() < 9_007_199_254_740_992.0 {
+            #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+            return serializer.serialize_i64(self.0 as i64);
+        }
+        serializer.serialize_f64(self.0)
+    }
+}
+
+/// `submit_plugin_result`.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct SubmitPluginResult {
+    /// The trace that was judged.
+    #[serde(default)]
+    pub trace_id: Option<String>,
+    /// The plugin.
+    #[serde(default)]
+    pub plugin_name: Option<String>,
+    /// The assertion that waits for it.
+    #[serde(default)]
+    pub assertion_id: Option<String>,
+    /// What the plugin found.
+    #[serde(default)]
+    pub result: Option<PluginResult>,
+}
+
+/// What a plugin found.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct PluginResult {
+    /// How it ended.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// From 0 to 1.
+    #[serde(default)]
+    pub score: Option<f64>,
+    /// Why.
+    #[serde(default)]
+    pub explanation: Option<String>,
+}
+
+/// The answer to `submit_plugin_result`.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Accepted {
+    /// Whether an assertion waited for it.
+    pub accepted: bool,
+}
+
+/// `query_drift`.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct QueryDrift {
+    /// The assertion.
+    #[serde(default)]
+    pub assertion_id: Option<String>,
+    /// How many of the newest scores count; 50 if it is not said.
+    #[serde(default)]
+    pub window_size: Option<f64>,
+}
+
+/// How the scores of an assertion behave.
+#[derive(Debug, Clone, Serialize)]
+pub struct DriftReport {
+    /// The assertion.
+    pub assertion_id: String,
+    /// Mean of the scores.
+    pub mean: f64,
+    /// Their standard deviation.
+    pub stddev: f64,
+    /// How many there are.
+    pub count: u64,
+    /// The newest.
+    pub latest_score: f64,
+    /// Its distance from the mean.
+    pub deviation: f64,
+    /// `drift_detected` or `ok`.
+    pub status: &'static str,
+}
+
+/// The answer to `query_drift`.
+#[derive(Debug, Clone, Serialize)]
+pub struct DriftAnswer {
+    /// The report.
+    pub report: DriftReport,
+}
+
+/// `generate_user_message`.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct GenerateUserMessage {
+    /// Who speaks.
+    #[serde(default)]
+    pub persona: Persona,
+    /// What was said so far.
+    #[serde(default)]
+    pub conversation_history: Option<Vec<Turn>>,
+    /// What goes wrong on purpose.
+    #[serde(default)]
+    pub fault_config: Option<Faults>,
+}
+
+/// A simulated user.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Persona {
+    /// Their name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What they are told of themselves.
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    /// How they write.
+    #[serde(default)]
+    pub style: Option<String>,
+    /// How freely the model speaks.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// How long a message may be.
+    #[serde(default)]
+    pub max_tokens: Option<f64>,
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Turn {
+    /// Who said it.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// What.
+    #[serde(default)]
+    pub content: Option<String>,
+}
+
+/// What goes wrong on purpose.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Faults {
+    /// How often the call fails, from 0 to 1.
+    #[serde(default)]
+    pub error_rate: Option<f64>,
+    /// The call takes up to this much longer.
+    #[serde(default)]
+    pub latency_jitter_ms: Option<f64>,
+    /// Whether characters change their places.
+    #[serde(default)]
+    pub content_corruption: Option<bool>,
+    /// The call fails after this long, if it is above 0.
+    #[serde(default)]
+    pub timeout_after_ms: Option<f64>,
+}
+
+/// The answer to `generate_user_message`.
+#[derive(Debug, Clone, Serialize)]
+pub struct UserMessage {
+    /// What the user says next.
+    pub message: String,
+}
+
+/// The answer to `shutdown`.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Shutdown {
+    /// Always 1: one process has one session.
+    pub sessions_completed: u64,
+    /// Results given, and plugin results taken.
+    pub assertions_evaluated: u64,
+}
+
+/// A notification about a score that fell.
+pub fn drift_alert(report: &DriftReport) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Alert<'a> {
+        jsonrpc: &'a str,
+        method: &'a str,
+        params: &'a DriftReport,
+    }
+    let alert = Alert { jsonrpc: "2.0", method: "drift_alert", params: report };
+    // Writing plain members to memory cannot fail.
+    let mut line = serde_json::to_vec(&alert).unwrap_or_default();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,286 @@
+//! The answer to `evaluate_batch`: a line that every client can read, whatever the batch was.
+
+use serde::Serialize;
+
+use super::MAX_REPLY;
+use super::rpc::{cut, respond};
+
+/// The answer to `evaluate_batch`.
+#[derive(Debug, Clone, Serialize)]
+pub struct BatchAnswer {
+    /// One for each assertion that ran.
+    pub results: Vec<AssertionResult>,
+    /// What it cost.
+    pub total_cost: f64,
+    /// The sum of the results' times.
+    pub total_duration_ms: u64,
+    /// Whether the engine was told that this is a simulation.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
+}
+
+/// What an assertion found.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct AssertionResult {
+    /// The assertion.
+    pub assertion_id: String,
+    /// `pass`, `soft_fail` or `hard_fail`.
+    pub status: &'static str,
+    /// From 0 to 1.
+    pub score: f64,
+    /// Why.
+    pub explanation: String,
+    /// What it cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// How long it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// What the caller wanted back.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub request_id: String,
+    /// What a person needs to understand a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer: Option<u8>,
+    /// The assertion's type.
+    #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Where in the trace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub trace_node_path: String,
+    /// What should have been there.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub expected: String,
+    /// What was there.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub actual: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub suggested_action: String,
+    /// Where the threshold came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold_source: Option<&'static str>,
+    /// How the judge came to its score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge_metadata: Option<Box<JudgeAnswer>>,
+}
+
+/// How a judge came to its score.
+#[derive(Debug, Clone, Serialize)]
+pub struct JudgeAnswer {
+    /// The model.
+    pub model: String,
+    /// The rubric.
+    pub rubric_name: String,
+    /// The rubric's version.
+    pub rubric_version: String,
+    /// Name of the question.
+    pub prompt_hash: String,
+    /// Each sample.
+    pub sample_scores: Vec<f64>,
+    /// Their mean.
+    pub score_mean: f64,
+    /// Their standard deviation.
+    pub score_stddev: f64,
+    /// Whether they lie far apart.
+    pub high_variance: bool,
+    /// What changed texts got.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bias_probes: Vec<ProbeAnswer>,
+    /// How well the rubric agrees with people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibrationAnswer>,
+}
+
+/// What a changed text got.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProbeAnswer {
+    /// Name of the change.
+    pub name: String,
+    /// The score.
+    pub score: f64,
+    /// Its distance from the score without the change.
+    pub delta: f64,
+}
+
+/// How well a rubric agrees with people.
+#[derive(Debug, Clone, Serialize)]
+pub struct CalibrationAnswer {
+    /// How many labels there are.
+    pub label_count: u64,
+    /// Share of equal verdicts.
+    pub agreement: f64,
+    /// Cohen's kappa.
+    pub cohen_kappa: f64,
+    /// Area under the curve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roc_auc: Option<f64>,
+}
+
+/// How much of a result is told, from everything to what no client can do without.
+struct Room {
+    explanation: usize,
+    passed: usize,
+    evidence: usize,
+    diagnostics: bool,
+    costs: bool,
+}
+
+const ROOMS: [Room; 6] = [
+    Room { explanation: 2_000, passed: 2_000, evidence: 600, diagnostics: true, costs: true },
+    Room { explanation: 600, passed: 80, evidence: 300, diagnostics: true, costs: true },
+    Room { explanation: 300, passed: 20, evidence: 80, diagnostics: true, costs: true },
+    Room { explanation: 160, passed: 0, evidence: 0, diagnostics: false, costs: true },
+    Room { explanation: 60, passed: 0, evidence: 0, diagnostics: false, costs: false },
+    Room { explanation: 0, passed: 0, evidence: 0, diagnostics: false, costs: false },
+];
+
+/// The line that answers a batch, within [`MAX_REPLY`]: what is optional goes first, then explanations get shorter, those of passes
+/// before those of failures. `None` if there are too many results for any line (see [`fits`]).
+pub fn batch_line(id: i64, answer: &BatchAnswer) -> Option<Vec<u8>> {
+    ROOMS.iter().map(|room| respond(id, &within(answer, room))).find(|line| line.len() <= MAX_REPLY)
+}
+
+/// Whether the results of assertions with these names fit into one answer at all.
+pub fn fits<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
+    // What remains of a result in the smallest room, and of the answer around them.
+    const RESULT: usize =
+        r#"{"assertion_id":"","status":"hard_fail","score":0.123456789012345678,"explanation":""},"#.len();
+    const AROUND: usize = 220;
+    let mut length = AROUND;
+    for (assertion, request) in names {
+        length += RESULT + written(assertion);
+        if !request.is_empty() {
+            length += r#","request_id":"""#.len() + written(request);
+        }
+        if length > MAX_REPLY {
+            return false;
+        }
+    }
+    true
+}
+
+/// How long a text is inside a JSON string.
+fn written(text: &str) -> usize {
+    text.bytes()
+        .map(|byte| match byte {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+            0..=31 => 6,
+            _ => 1,
+        })
+        .sum()
+}
+
+fn within(answer: &BatchAnswer, room: &Room) -> BatchAnswer {
+    let shorten = |text: &str, longest: usize| {
+        let kept = cut(text, longest);
+        if kept.len() < text.len() && longest > 3 {
+            return format!("{}…", cut(kept, longest - 3));
+        }
+        kept.to_owned()
+    };
+    let results = answer.results.iter().map(|result| {
+        let passed = result.status == "pass";
+        let evidence = if passed { room.evidence.min(room.passed) } else { room.evidence };
+        AssertionResult {
+            assertion_id: result.assertion_id.clone(),
+            status: result.status,
+            score: result.score,
+            explanation: shorten(&result.explanation, if passed { room.passed } else { room.explanation }),
+            cost: result.cost.filter(|cost| room.costs || *cost != 0.0),
+            duration_ms: result.duration_ms.filter(|_| room.costs),
+            request_id: result.request_id.clone(),
+            layer: result.layer.filter(|_| room.diagnostics),
+            kind: if room.diagnostics { shorten(&result.kind, 64) } else { String::new() },
+            trace_node_path: if room.diagnostics {
+                shorten(&result.trace_node_path, 300)
+            } else {
+                String::new()
+            },
+            expected: shorten(&result.expected, evidence),
+            actual: shorten(&result.actual, evidence),
+            suggested_action: shorten(&result.suggested_action, evidence),
+            threshold_source: result.threshold_source.filter(|_| room.diagnostics),
+            judge_metadata: result.judge_metadata.clone().filter(|_| room.diagnostics),
+        }
+    });
+    BatchAnswer {
+        results: results.collect(),
+        total_cost: answer.total_cost,
+        total_duration_ms: answer.total_duration_ms,
+        simulated: answer.simulated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn answer(count: usize, explanation: &str, status: &'static str) -> BatchAnswer {
+        let result = |index: usize| AssertionResult {
+            assertion_id: format!("assert_{index:08x}"),
+            status,
+            explanation: explanation.to_owned(),
+            cost: Some(0.0),
+            duration_ms: Some(0),
+            layer: Some(4),
+            kind: "content".to_owned(),
+            expected: explanation.to_owned(),
+            ..AssertionResult::default()
+        };
+        BatchAnswer {
+            results: (0..count).map(result).collect(),
+            total_cost: 0.0,
+            total_duration_ms: 0,
+            simulated: false,
+        }
+    }
+
+    #[test]
+    fn small_answers_are_whole() {
+        let line = batch_line(1, &answer(3, "because", "hard_fail")).unwrap();
+        let text = String::from_utf8(line).unwrap();
+        assert_eq!(text.matches("because").count(), 6);
+        assert!(text.ends_with('\n'));
+        assert!(!text.contains("simulated"));
+    }
+
+    #[test]
+    fn six_hundred_results_fit() {
+        for status in ["pass", "hard_fail"] {
+            let line = batch_line(1, &answer(600, &"long ".repeat(300), status)).unwrap();
+            assert!(line.len() <= MAX_REPLY);
+            let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
+            assert_eq!(value["result"]["results"].as_array().unwrap().len(), 600);
+        }
+    }
+
+    #[test]
+    fn failures_keep_their_words_longer_than_passes() {
+        let mut mixed = answer(300, &"word ".repeat(60), "pass");
+        mixed.results[7].status = "hard_fail";
+        let line = batch_line(1, &mixed).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        let length = |index: usize| value["result"]["results"][index]["explanation"].as_str().unwrap().len();
+        assert!(length(7) > length(8), "{} {}", length(7), length(8));
+        assert!(length(7) > 200);
+    }
+
+    proptest! {
+        #[test]
+        fn what_fits_has_a_line(names in prop::collection::vec(("\\PC{0,40}", "\\PC{0,10}"), 0..900), explanation in "\\PC{0,200}") {
+            let mut whole = answer(names.len(), &explanation, "hard_fail");
+            for (result, (name, request)) in whole.results.iter_mut().zip(&names) {
+                result.assertion_id.clone_from(name);
+                result.request_id.clone_from(request);
+                result.score = 0.123_456_789_012_345_67;
+            }
+            if fits(names.iter().map(|(name, request)| (name.as_str(), request.as_str()))) {
+                let line = batch_line(-9_000_000_000_000_000_000, &whole);
+                prop_assert!(line.is_some_and(|line| line.len() <= MAX_REPLY));
+            }
+        }
+    }
+}
