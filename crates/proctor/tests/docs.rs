@@ -158,6 +158,22 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "MAX_RUNS: usize = 64;",
         "| Runs of a session that are followed | 64 |",
     ),
+    (
+        "wire/src/attest.rs",
+        "MAX_LINE: usize = 10 * 1024 * 1024 - 1;",
+        "| Line of a request | 10,485,759 bytes |",
+    ),
+    ("wire/src/attest.rs", "MAX_REPLY: usize = 60 * 1024;", "| Line of a reply | 60 KiB |"),
+    ("wire/src/attest.rs", "MAX_ASSERTION_ID: usize = 256;", "| Name of an assertion | 256 bytes |"),
+    (
+        "assert/src/validate.rs",
+        "Limits { steps: 10_000, step_bytes: 1024 * 1024, depth: 5 }",
+        "traces in each other | 10,000; 1 MiB; 5 |",
+    ),
+    ("proctor/src/doors/attest/serve.rs", "BESIDE: usize = 16;", "assertions of one batch | 16; 16 |"),
+    ("proctor/src/doors/attest/evaluate.rs", "AT_A_TIME: usize = 16;", "assertions of one batch | 16; 16 |"),
+    ("proctor/src/doors/attest/plugins.rs", "MOST: usize = 10_000;", "that are waited for | 10,000 |"),
+    ("assert/src/judge.rs", "MOST_SAMPLES: i64 = 16;", "| Samples of one judgement | 16 |"),
     ("proctor/src/lines.rs", "MAX_LINE: usize = 4 << 20;", "| Line of the gate | 4 MiB |"),
     ("core/src/json/parse.rs", "MAX_DEPTH: usize = 128;", "| JSON, nested | 128 |"),
     (
