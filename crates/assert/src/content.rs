@@ -98,13 +98,14 @@ impl Fold for Content {
             other: normalised.map(|text| if lower { lowered(&text).into_owned() } else { text }),
         };
         let path = self.target.path();
+        let remark = self.target.remark(head);
         match self.rule.judge(&views) {
-            Ok(found) => Verdict::pass(format!("`{path}` {found}")),
+            Ok(found) => Verdict::pass(format!("`{path}` {found}{remark}")),
             Err(failure) => {
                 let soft = self.soft && !self.rule.is_always_hard();
                 // Lower-casing can move characters: then the text is shown from its beginning.
                 let at = failure.at.filter(|_| views.text.len() == plain.len()).unwrap_or(0);
-                Verdict::fail(soft, format!("`{path}` {}", failure.what))
+                Verdict::fail(soft, format!("`{path}` {}{remark}", failure.what))
                     .with_score(failure.score)
                     .at(path)
                     .evidence(failure.expected, failure.actual.unwrap_or_else(|| excerpt(&plain, at)))

@@ -63,7 +63,11 @@ impl Fold for Schema {
 
     fn verdict(&self, head: &Head<'_>) -> Verdict {
         match self.target.resolve(head) {
-            Ok(Resolved::Value(value)) => self.judge(&value),
+            Ok(Resolved::Value(value)) => {
+                let mut verdict = self.judge(&value);
+                verdict.explanation.push_str(self.target.remark(head));
+                verdict
+            }
             Ok(Resolved::Empty) => self.failed("there is nothing to look at", "a value", "nothing"),
             Err(verdict) => verdict,
         }

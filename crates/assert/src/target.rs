@@ -51,6 +51,16 @@ impl Target {
         &self.path
     }
 
+    /// What has to be said besides: the path's own words would be untrue if something else was looked at.
+    pub(crate) fn remark(&self, head: &Head<'_>) -> &'static str {
+        match (&self.place, head.output) {
+            (Place::Output { members }, Some(output)) if falls_back(members, output.get()) => {
+                " (there is no `output.structured`: the whole output was looked at)"
+            }
+            _ => "",
+        }
+    }
+
     /// Sees the next step.
     pub(crate) fn step(&mut self, step: &Step<'_>) {
         if let Place::Step { name, result, seen, .. } = &mut self.place
@@ -68,11 +78,8 @@ impl Target {
             Place::Output { members } => {
                 let output =
                     head.output.map(RawValue::get).ok_or_else(|| self.absent("the trace has no output"))?;
-                // The document's own example speaks of the structured output of a trace that has none apart.
                 let members = match members.split_first() {
-                    Some((first, rest)) if first == "structured" && raw::member(output, first).is_none() => {
-                        rest
-                    }
+                    Some((_, rest)) if falls_back(members, output) => rest,
                     _ => members,
                 };
                 self.descend(output, members).map(|value| Resolved::Value(Cow::Borrowed(value)))
@@ -128,6 +135,11 @@ impl Resolved<'_> {
             _ => None,
         }
     }
+}
+
+/// The document's own example speaks of the structured output of a trace that has none apart.
+fn falls_back(members: &[String], output: &str) -> bool {
+    members.first().is_some_and(|first| first == "structured" && raw::member(output, first).is_none())
 }
 
 fn read_place(path: &str) -> Option<Place> {

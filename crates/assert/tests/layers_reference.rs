@@ -208,6 +208,10 @@ fn content_reference(trace: &Value, spec: &Value) -> (Status, Option<f64>) {
     {
         return (Status::Error, None);
     }
+    // Nothing to look for: that is a mistake, not something that every text has.
+    if spec.get("value").is_none() && spec.get("values").is_none() {
+        return (Status::Error, None);
+    }
     let Ok(found) = look(trace, spec["target"].as_str().unwrap()) else { return (Status::HardFail, None) };
     let text = match found {
         None | Some(Value::Null) => String::new(),

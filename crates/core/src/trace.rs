@@ -1,7 +1,10 @@
 //! A session read as a trace: the steps that were let through or reported as done, in ledger order.
 
+use rust_decimal::Decimal;
+
 use crate::id::SessionId;
 use crate::json::Json;
+use crate::time::Timestamp;
 
 /// What kind of step it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +41,10 @@ pub struct Step {
     pub args: Json,
     /// The outcome; `null` if none was reported.
     pub result: Json,
+    /// When it was decided.
+    pub started: Timestamp,
+    /// When its outcome was reported, if it was.
+    pub ended: Option<Timestamp>,
 }
 
 /// A session as a trace.
@@ -45,30 +52,72 @@ pub struct Step {
 pub struct Trace {
     /// Our identifier of the session.
     pub id: SessionId,
+    /// The agent, as claimed; empty if it was not named.
+    pub agent: String,
     /// The steps, in ledger order.
     pub steps: Vec<Step>,
     /// Actions that were denied or still wait: they are not steps.
     pub denied: Vec<Json>,
     /// The last response's text; empty if none.
     pub output: String,
+    /// Tokens that were used; none if nobody said.
+    pub tokens: Option<Decimal>,
+    /// Dollars that were spent; none if nobody said.
+    pub cost_usd: Option<Decimal>,
+    /// When the session began and when its last record was made.
+    pub times: Option<(Timestamp, Timestamp)>,
 }
 
 impl Trace {
-    /// The JSON form: `trace_id`, `steps`, `output`, `metadata`.
+    /// A session of which nothing is known yet.
+    pub fn new(id: SessionId) -> Trace {
+        Trace {
+            id,
+            agent: String::new(),
+            steps: Vec::new(),
+            denied: Vec::new(),
+            output: String::new(),
+            tokens: None,
+            cost_usd: None,
+            times: None,
+        }
+    }
+
+    /// The JSON form: `trace_id`, `agent_id`, `steps`, `output`, `metadata`. What nobody said is left out: it is not zero.
     pub fn to_json(&self) -> Json {
-        let steps = self.steps.iter().map(|step| {
-            Json::object()
-                .with("type", step.kind.word())
-                .with("name", step.name.as_str())
-                .with("args", step.args.clone())
-                .with("result", step.result.clone())
-                .with("metadata", Json::object().with("sequence", step.sequence))
-        });
-        Json::object()
-            .with("trace_id", self.id.to_string())
-            .with("steps", steps.collect::<Vec<Json>>())
+        let mut trace = Json::object().with("trace_id", self.id.to_string());
+        if !self.agent.is_empty() {
+            trace.push("agent_id", self.agent.as_str());
+        }
+        let mut metadata = Json::object();
+        for (name, amount) in [("total_tokens", self.tokens), ("cost_usd", self.cost_usd)] {
+            if let Some(amount) = amount {
+                metadata.push(name, Json::Number(amount.normalize().to_string().into()));
+            }
+        }
+        if let Some((first, last)) = self.times {
+            metadata.push("latency_ms", last.micros_since(first) / 1000);
+        }
+        metadata.push("denied", self.denied.clone());
+        trace
+            .with("steps", self.steps.iter().map(Step::to_json).collect::<Vec<Json>>())
             .with("output", Json::object().with("message", self.output.as_str()))
-            .with("metadata", Json::object().with("denied", self.denied.clone()))
+            .with("metadata", metadata)
+    }
+}
+
+impl Step {
+    fn to_json(&self) -> Json {
+        let mut step = Json::object()
+            .with("type", self.kind.word())
+            .with("name", self.name.as_str())
+            .with("args", self.args.clone())
+            .with("result", self.result.clone())
+            .with("started_at_ms", self.started.micros() / 1000);
+        if let Some(ended) = self.ended {
+            step.push("ended_at_ms", ended.micros() / 1000);
+        }
+        step.with("metadata", Json::object().with("sequence", self.sequence))
     }
 }
 
@@ -81,22 +130,43 @@ mod tests {
     #[test]
     fn json_form() {
         let id = SessionId::new(Timestamp::from_micros(0), &SeededRandomness::new(3));
-        let trace = Trace {
-            id,
-            steps: vec![Step {
-                sequence: 4,
-                kind: StepKind::ToolCall,
-                name: "shell".into(),
-                args: Json::object(),
-                result: Json::Null,
-            }],
-            denied: vec![Json::from("x")],
-            output: String::new(),
+        let step = |sequence: u64, ended: Option<i64>| Step {
+            sequence,
+            kind: StepKind::ToolCall,
+            name: "shell".into(),
+            args: Json::object(),
+            result: Json::Null,
+            started: Timestamp::from_micros(1_500_900),
+            ended: ended.map(Timestamp::from_micros),
         };
+        let trace = Trace {
+            agent: "coder".into(),
+            steps: vec![step(4, Some(2_000_000)), step(5, None)],
+            denied: vec![Json::from("x")],
+            tokens: Some(Decimal::from(120)),
+            cost_usd: Some(Decimal::new(1500, 4)),
+            times: Some((Timestamp::from_micros(1_000_000), Timestamp::from_micros(3_250_999))),
+            ..Trace::new(id)
+        };
+        let steps = concat!(
+            r#"{"type":"tool_call","name":"shell","args":{},"result":null,"started_at_ms":1500,"ended_at_ms":2000,"metadata":{"sequence":4}},"#,
+            r#"{"type":"tool_call","name":"shell","args":{},"result":null,"started_at_ms":1500,"metadata":{"sequence":5}}"#
+        );
         assert_eq!(
             trace.to_json().to_string(),
             format!(
-                r#"{{"trace_id":"{id}","steps":[{{"type":"tool_call","name":"shell","args":{{}},"result":null,"metadata":{{"sequence":4}}}}],"output":{{"message":""}},"metadata":{{"denied":["x"]}}}}"#
+                r#"{{"trace_id":"{id}","agent_id":"coder","steps":[{steps}],"output":{{"message":""}},"metadata":{{"total_tokens":120,"cost_usd":0.15,"latency_ms":2250,"denied":["x"]}}}}"#
+            )
+        );
+    }
+
+    #[test]
+    fn what_nobody_said_is_not_zero() {
+        let id = SessionId::new(Timestamp::from_micros(0), &SeededRandomness::new(3));
+        assert_eq!(
+            Trace::new(id).to_json().to_string(),
+            format!(
+                r#"{{"trace_id":"{id}","steps":[],"output":{{"message":""}},"metadata":{{"denied":[]}}}}"#
             )
         );
     }

@@ -90,6 +90,8 @@ pub enum Command {
     /// Decide what agents asked for.
     #[command(subcommand)]
     Approve(ApproveCommand),
+    /// Check a trace, or a recorded session, against assertions. Exits 0 if they hold, 10 if not.
+    Assert(AssertArgs),
     /// Make links for the programs that this build can be.
     Names {
         /// Folder for the links.
@@ -385,6 +387,31 @@ pub enum ApproveCommand {
     Deny(VerdictArgs),
     /// Print what is asked for as it comes.
     Watch,
+}
+
+#[derive(Debug, Args)]
+pub struct AssertArgs {
+    /// The trace, as JSON; `-` reads it from stdin.
+    #[arg(long, value_name = "FILE", required_unless_present = "session", conflicts_with = "session")]
+    pub trace: Option<PathBuf>,
+    /// A session of the ledger instead: our id, a unique prefix of it, or the id that the agent claimed.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// The assertions, as JSON or YAML; `-` reads them from stdin.
+    #[arg(long, value_name = "FILE")]
+    pub assertions: PathBuf,
+    /// Reports to write: junit=PATH, sarif=PATH, json=PATH, html=PATH, with commas between them.
+    #[arg(long, value_name = "LIST")]
+    pub report: Vec<String>,
+    /// Exit 13 if there is not enough to decide: results are simulated, or an assertion could not be evaluated.
+    #[arg(long)]
+    pub gate: bool,
+    /// Soft failures count like hard ones.
+    #[arg(long)]
+    pub strict: bool,
+    /// Do not put the results on record.
+    #[arg(long)]
+    pub no_record: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod action_args;
 mod approve;
+mod assert;
 mod audit;
 mod bench;
 mod demo;
@@ -72,6 +73,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Session(command) => session::run(&context, &command),
         Command::Audit(command) => audit::run(&context, command),
         Command::Approve(command) => approve::run(&context, command),
+        Command::Assert(arguments) => assert::run(&context, &arguments),
         Command::Names { dir, attest } => names::run(&context, dir.as_deref(), attest.as_deref()),
         Command::Completion { .. } => Ok(OK),
     }

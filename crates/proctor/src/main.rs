@@ -21,6 +21,7 @@ mod output;
 mod owner;
 mod policy_files;
 mod programs;
+mod reports;
 mod room;
 mod state_dir;
 mod system;

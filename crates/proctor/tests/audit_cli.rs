@@ -542,15 +542,16 @@ fn links_are_made_and_a_name_that_this_build_cannot_be_is_refused() {
     assert!(!links.is_empty());
     for link in links {
         let path = folder.path(link.as_str().unwrap());
-        let output = std::process::Command::new(&path).arg("--version").output().unwrap();
+        let version = if path.ends_with("proctor") { "--version" } else { "version" };
+        let output = std::process::Command::new(&path).arg(version).output().unwrap();
         assert!(output.status.success(), "{}", path.display());
     }
     assert_eq!(folder.run(&["names", "links"]).status.code(), Some(0), "a second time is fine");
-    let link = folder.path("links/attest-engine");
+    let link = folder.path("links/agentcli");
     std::os::unix::fs::symlink(support::binary(), &link).unwrap();
     let output = std::process::Command::new(&link).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(1), true));
-    assert!(said(&output).contains("cannot be `attest-engine`"), "{}", said(&output));
+    assert!(said(&output).contains("cannot be `agentcli`"), "{}", said(&output));
     std::fs::remove_file(folder.path("links/proctor")).unwrap();
     folder.write("links/proctor", "mine");
     let refused = folder.run(&["names", "links"]);

@@ -13,6 +13,9 @@
 
 mod support;
 
+#[path = "fuzz/attest.rs"]
+mod attest;
+
 use std::time::{Duration, Instant};
 
 use proctor_core::json::Json;

@@ -88,6 +88,19 @@ impl Rule {
             let text = value.as_ref().or(written.pattern.as_ref()).map_or("", Text::as_str);
             pattern::read(text, tools)
         };
+        // A misspelt member must not turn into a check that everything passes.
+        if written.value.is_none() && written.values.is_none() && written.pattern.is_none() {
+            match check.as_str() {
+                "keyword_all" | "keyword_any" | "forbidden" => {
+                    return Err(spec::missing("values", &format!("`{check}`")));
+                }
+                "contains" | "not_contains" | "regex_match" | "matches" | "not_regex_match"
+                | "not_matches" => {
+                    return Err(spec::missing("value", &format!("`{check}`")));
+                }
+                _ => {}
+            }
+        }
         Ok(match check.as_str() {
             "contains" => Rule::Contains(one_or_more()?),
             "not_contains" => Rule::NotContains(one_or_more()?),
@@ -184,7 +197,10 @@ fn all(words: &[Word], views: &Views<'_>, scored: bool) -> Result<String, Failur
     let what = format!("does not contain {}", listed(missing.iter().copied()));
     let failure = Failure::new(
         what,
-        format!("all of {}", listed(words.iter())),
+        match words {
+            [_] => listed(words.iter()),
+            several => format!("all of {}", listed(several.iter())),
+        },
         "check what the agent was asked to say",
     );
     #[expect(clippy::cast_precision_loss, reason = "a spec has far fewer than 2^53 words")]

@@ -6,7 +6,7 @@ use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 use proctor_core::id::SessionId;
 use proctor_core::json::Json;
-use proctor_core::record::RecordKind;
+use proctor_core::record::{Amount, Envelope, RecordKind};
 use proctor_core::trace::{Step, StepKind, Trace};
 use proctor_ledger::Reader;
 use proctor_ledger::reader::BodyState;
@@ -204,32 +204,32 @@ fn target(reader: &Reader, sequence: u64) -> Option<String> {
 
 /// A session as a trace: what was let through or reported as done, in ledger order.
 pub fn read_trace(reader: &Reader, session: SessionId) -> Result<Trace, Failure> {
-    let mut trace = Trace { id: session, steps: Vec::new(), denied: Vec::new(), output: String::new() };
+    let fail = |error: proctor_ledger::ReadError| Failure::from(error.to_string());
+    let mut trace = Trace::new(session);
     let filter = Filter { session: Some(session), ..Filter::default() };
     for record in reader.records(filter, Order::Ascending) {
-        let record = record.map_err(|error| Failure::from(error.to_string()))?;
+        let record = record.map_err(fail)?;
         let body = match reader.body(record.seq) {
             Ok(BodyState::Present { bytes, .. }) => Json::parse(&bytes).unwrap_or_default(),
             _ => Json::Null,
         };
         let envelope = &record.envelope;
+        trace.times = Some((trace.times.map_or(envelope.time, |(first, _)| first), envelope.time));
+        if trace.agent.is_empty() {
+            trace.agent.clone_from(&envelope.agent);
+        }
         match envelope.kind {
-            RecordKind::Decision => add_decision(&mut trace, record.seq, &body, envelope.decision),
+            RecordKind::Decision => add_decision(&mut trace, record.seq, &body, envelope),
+            RecordKind::Settlement => spend(&mut trace, &envelope.amounts, false),
             RecordKind::Retracted => {
-                trace.steps.retain(|step| !envelope.links.contains(&step.sequence));
-            }
-            RecordKind::Outcome => {
-                let of = envelope.links.first().copied();
-                let step = trace.steps.iter_mut().find(|step| Some(step.sequence) == of);
-                if let (Some(step), Some(result)) = (step, body.get("result")) {
-                    if step.kind == StepKind::LlmCall
-                        && let Some(text) = response_text(result)
-                    {
-                        text.clone_into(&mut trace.output);
+                for link in &envelope.links {
+                    if let Ok(at) = trace.steps.binary_search_by_key(link, |step| step.sequence) {
+                        trace.steps.remove(at);
+                        spend(&mut trace, &reader.envelope(*link).map_err(fail)?.amounts, true);
                     }
-                    step.result = result.clone();
                 }
             }
+            RecordKind::Outcome => add_outcome(&mut trace, &body, envelope),
             RecordKind::Observation if envelope.code == "response" => {
                 let data = body.get("data");
                 let text = data.and_then(|data| data.as_str().or_else(|| data.get("text")?.as_str()));
@@ -238,7 +238,38 @@ pub fn read_trace(reader: &Reader, session: SessionId) -> Result<Trace, Failure>
             _ => {}
         }
     }
-    Ok(trace)
+    match trace.times {
+        Some(_) => Ok(trace),
+        None => Err(Failure::from(format!("there is no session {session}"))),
+    }
+}
+
+/// Adds amounts to what the session used, or takes them away again.
+fn spend(trace: &mut Trace, amounts: &[Amount], back: bool) {
+    for amount in amounts {
+        let sum = match amount.unit.as_str() {
+            "tokens" => &mut trace.tokens,
+            "usd" => &mut trace.cost_usd,
+            _ => continue,
+        };
+        let value = if back { -amount.value } else { amount.value };
+        *sum = Some(sum.unwrap_or_default().saturating_add(value));
+    }
+}
+
+fn add_outcome(trace: &mut Trace, body: &Json, envelope: &Envelope) {
+    let of = envelope.links.first().copied().unwrap_or_default();
+    // Steps stand in the order of their sequences.
+    let step = trace.steps.binary_search_by_key(&of, |step| step.sequence).ok();
+    let Some(step) = step.and_then(|at| trace.steps.get_mut(at)) else { return };
+    step.ended = Some(envelope.time);
+    let Some(result) = body.get("result") else { return };
+    if step.kind == StepKind::LlmCall
+        && let Some(text) = response_text(result)
+    {
+        text.clone_into(&mut trace.output);
+    }
+    step.result = result.clone();
 }
 
 /// What a model answered, in any of the members that agents use.
@@ -246,17 +277,21 @@ fn response_text(result: &Json) -> Option<&str> {
     ["response_text", "response", "text", "content"].iter().find_map(|name| result.get(name)?.as_str())
 }
 
-fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, effect: Option<Effect>) {
+fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, envelope: &Envelope) {
     let action = body.pointer("/read_set/action").cloned().unwrap_or_default();
-    if !effect.is_some_and(Effect::lets_through) {
+    if !envelope.decision.is_some_and(Effect::lets_through) {
         trace.denied.push(action.with("sequence", sequence));
         return;
     }
+    spend(trace, &envelope.amounts, false);
     let kind = match output::member(&action, "kind").parse() {
         Ok(ActionKind::LlmCall) => StepKind::LlmCall,
         Ok(ActionKind::AgentSpawn) => StepKind::AgentCall,
         _ => StepKind::ToolCall,
     };
+    // A step has a name, whatever the action did not say.
+    let named = ["tool", "name", "model", "kind"].iter().map(|member| output::member(&action, member));
+    let name = named.into_iter().find(|name| !name.trim().is_empty()).unwrap_or("action");
     let mut holder = Json::object().with("args", action.get("args").cloned().unwrap_or_default());
     for change in body.pointer("/decision/changes").and_then(Json::as_array).unwrap_or_default() {
         let replacement = change.get("replacement").cloned().unwrap_or_default();
@@ -265,8 +300,10 @@ fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, effect: Option<Ef
     trace.steps.push(Step {
         sequence,
         kind,
-        name: output::member(&action, "tool").to_owned(),
+        name: name.to_owned(),
         args: holder.get("args").cloned().unwrap_or_default(),
         result: Json::Null,
+        started: envelope.time,
+        ended: None,
     });
 }

@@ -91,7 +91,7 @@ impl AttestDoor {
 
     /// Waits until everything that was found is remembered.
     pub fn flush(&self) {
-        if let Some(store) = &self.evaluator.store {
+        if let Some(store) = self.evaluator.store() {
             store.flush();
         }
     }
@@ -256,22 +256,22 @@ impl AttestDoor {
         self.recorder.batch(trace, raw, assertions, &batch, self.evaluator.simulated).map_err(|problem| {
             Refusal::new(Code::Engine, "the batch is not on record", problem).retryable()
         })?;
-        self.evaluator.remember(trace_id, assertions, &batch);
-        self.count(trace_id, assertions, &batch)?;
+        self.evaluator.remember(plugins::kept(trace_id), assertions, &batch);
+        self.count(trace, assertions, &batch)?;
         let mut lines = self.drift_alerts(assertions, &batch)?;
-        let answer =
-            answer::answer(&batch, assertions, self.evaluator.simulated, self.evaluator.store.as_ref());
+        let answer = answer::answer(&batch, assertions, self.evaluator.simulated, self.evaluator.store());
         let line = reply::batch_line(id, &answer).ok_or_else(too_many)?;
         lines.extend(line);
         Ok(lines)
     }
 
     /// Counts results and soft failures, and notes which plugins are waited for.
-    fn count(&self, trace_id: &str, assertions: &[Assertion<'_>], batch: &Batch) -> Result<(), Refusal> {
+    fn count(&self, trace: &Trace<'_>, assertions: &[Assertion<'_>], batch: &Batch) -> Result<(), Refusal> {
+        let (trace_id, agent_id) = (trace.head.trace_id.as_str(), trace.head.agent_id.as_str());
         let mut session = self.session()?;
         for found in batch.found.iter().filter(|found| found.waiting) {
             if let Some(assertion) = assertions.get(found.index) {
-                session.plugins.wait_for(trace_id, &assertion.assertion_id);
+                session.plugins.wait_for(trace_id, &assertion.assertion_id, agent_id);
             }
         }
         let soft = batch
@@ -323,7 +323,7 @@ impl AttestDoor {
         self.recorder.plugin(&accepted).map_err(|problem| {
             Refusal::new(Code::Engine, "the result is not on record", problem).retryable()
         })?;
-        if let Some(store) = &self.evaluator.store {
+        if let Some(store) = self.evaluator.store() {
             store.replace_plugin(accepted.row());
         }
         Ok(Accepted { accepted: true })
@@ -341,17 +341,20 @@ impl AttestDoor {
             let window = size.min(1e6) as usize;
             window
         });
-        let report = self.drift(asked.assertion_id.unwrap_or_default(), window)?;
+        let assertion_id = asked.assertion_id.unwrap_or_default();
+        // It comes back in the answer, and no assertion has a longer one.
+        if assertion_id.len() > MAX_ASSERTION_ID {
+            let detail = format!("`assertion_id` is longer than {MAX_ASSERTION_ID} bytes");
+            return Err(Refusal::new(Code::Assertion, "the query cannot be read", detail));
+        }
+        let report = self.drift(assertion_id, window)?;
         Ok(DriftAnswer { report })
     }
 
     fn drift(&self, assertion_id: String, window: usize) -> Result<DriftReport, Refusal> {
         let unusable = |detail: String| Refusal::new(Code::Engine, "there is no history", detail);
-        let store = self
-            .evaluator
-            .store
-            .as_ref()
-            .ok_or_else(|| unusable("it could not be opened: see the log".to_owned()))?;
+        let problem = || unusable(self.evaluator.history_problem().unwrap_or_default().to_owned());
+        let store = self.evaluator.store().ok_or_else(problem)?;
         let drift = store.drift(&assertion_id, window).map_err(|error| unusable(error.to_string()))?;
         let status = match drift.count {
             0 => "no_data",
@@ -360,8 +363,9 @@ impl AttestDoor {
         };
         Ok(DriftReport {
             assertion_id,
-            mean: drift.mean,
-            stddev: drift.stddev,
+            // The sum of nothing is a negative zero.
+            mean: drift.mean + 0.0,
+            stddev: drift.stddev + 0.0,
             count: drift.count,
             latest_score: drift.latest,
             deviation: if drift.count == 0 { 0.0 } else { drift.latest - drift.mean },
@@ -386,7 +390,7 @@ fn validate_trace_tree(params: Params<'_>) -> Result<TreeAnswer, Refusal> {
     let mut names = Vec::new();
     for name in &report.agent_ids {
         let name = rpc::cut(name, 200);
-        let Some(left) = room.checked_sub(name.len() * 2 + 3) else { break };
+        let Some(left) = room.checked_sub(rpc::written_length(name) + 3) else { break };
         room = left;
         names.push(name.to_owned());
     }
@@ -396,10 +400,15 @@ fn validate_trace_tree(params: Params<'_>) -> Result<TreeAnswer, Refusal> {
         depth: report.depth,
         agent_count: report.agent_count,
         agent_ids: (!names.is_empty()).then_some(names),
-        aggregate_tokens: Number(report.aggregate_tokens),
-        aggregate_cost_usd: report.aggregate_cost_usd,
-        aggregate_latency_ms: Number(report.aggregate_latency_ms),
+        aggregate_tokens: Number(finite(report.aggregate_tokens)),
+        aggregate_cost_usd: finite(report.aggregate_cost_usd),
+        aggregate_latency_ms: Number(finite(report.aggregate_latency_ms)),
     })
+}
+
+/// The sum of finite numbers need not be one, and JSON has no other.
+fn finite(sum: f64) -> f64 {
+    if sum.is_nan() { 0.0 } else { sum.clamp(f64::MIN, f64::MAX) }
 }
 
 /// Reads parameters. Those that are no object have a code of their own; the rest is the method's.

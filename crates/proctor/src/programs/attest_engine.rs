@@ -138,10 +138,9 @@ fn end_on_signal(door: Arc<AttestDoor>) {
 
 fn open(log: &Log) -> Result<AttestDoor, String> {
     let settings = Settings::read(&variable)?;
-    let (evaluator, problem) = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness))?;
-    if let Some(problem) = problem {
-        log.write(Level::Warn, &problem);
-    }
+    let warn = |problem: &str| Log::new(Level::Debug).write(Level::Warn, problem);
+    let warn = if log.shows(Level::Warn) { warn } else { |_: &str| () };
+    let evaluator = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), warn)?;
     let recorder = recorder(log)?;
     Ok(AttestDoor::new(evaluator, recorder, &settings))
 }

@@ -166,8 +166,15 @@ pub(super) fn scores_of_id(
 /// Mean and population deviation of scores that are given newest first.
 pub(super) fn drift_of(scores: &[f64]) -> Drift {
     let count = scores.len() as f64;
-    // Divided first, so that no sum of finite scores is infinite.
-    let mean: f64 = scores.iter().map(|score| score / count).sum();
+    let sum: f64 = scores.iter().sum();
+    let mean = match scores {
+        [] => 0.0,
+        // Equal scores have no spread, and none that rounding makes.
+        [first, rest @ ..] if rest.iter().all(|score| score.total_cmp(first).is_eq()) => *first,
+        _ if sum.is_finite() => sum / count,
+        // Divided first, no sum of finite scores is infinite.
+        _ => scores.iter().map(|score| score / count).sum(),
+    };
     let variance: f64 = scores.iter().map(|score| (score - mean).powi(2) / count).sum();
     Drift {
         mean: mean.clamp(f64::MIN, f64::MAX),

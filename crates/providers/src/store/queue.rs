@@ -1,4 +1,5 @@
-//! What waits to be written: filled by requests, which never wait for the file, and emptied by the one writer.
+//! What waits to be written: filled by requests, which wait only when far more comes than can be written, and emptied by the one
+//! writer.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +10,10 @@ use super::{Calibration, JudgedAnswer, Row};
 
 /// Rows that may wait. More are dropped and counted.
 pub(super) const MAX_WAITING_ROWS: usize = 100_000;
+/// Rows that wait without slowing anybody down. Beyond them callers wait for the writer, as long as it gets on.
+const EASY_ROWS: usize = 20_000;
+/// How long a caller waits for it at most.
+const SLOW_DOWN: Duration = Duration::from_secs(1);
 /// Bytes of text and vectors that may wait.
 const MAX_WAITING_BYTES: usize = 256 * 1024 * 1024;
 /// Rows of one commit.
@@ -76,6 +81,8 @@ struct State {
     written: u64,
     /// Up to which job somebody waits for the writer.
     urgent: u64,
+    /// Callers that wait for the writer to catch up.
+    slowed: usize,
     /// Attempts to write that failed.
     failures: u64,
     latest: i64,
@@ -96,7 +103,7 @@ enum Writer {
 impl Queue {
     /// Adds a job with its time, or counts it as dropped when there is no room.
     pub(super) fn push(&self, at: i64, mut job: Job) {
-        let mut state = self.lock();
+        let mut state = self.slowed_down();
         let room = if state.finished { 0 } else { MAX_WAITING_ROWS.saturating_sub(state.rows) };
         let dropped = job.shorten(room);
         let (rows, bytes) = job.size();
@@ -123,6 +130,22 @@ impl Queue {
             drop(state);
             self.work.notify_one();
         }
+    }
+
+    /// The queue, once the writer has caught up, or does not get on.
+    fn slowed_down(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        if state.rows < EASY_ROWS {
+            return state;
+        }
+        let failures = state.failures;
+        state.slowed += 1;
+        let waited = self.done.wait_timeout_while(state, SLOW_DOWN, |state| {
+            state.rows >= EASY_ROWS && state.failures == failures && !state.finished
+        });
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.slowed -= 1;
+        state
     }
 
     /// Remembers that a cache entry was used. Written with the next commit, or soon.
@@ -214,7 +237,7 @@ impl Queue {
         state.bytes = state.bytes.saturating_sub(group.bytes);
         state.cached = state.cached.saturating_sub(group.cached);
         state.written = state.written.saturating_add(u64::try_from(group.jobs.len()).unwrap_or(0));
-        let waited_for = state.urgent > 0;
+        let waited_for = state.urgent > 0 || (state.slowed > 0 && state.rows < EASY_ROWS);
         if state.written >= state.urgent {
             state.urgent = 0;
         }

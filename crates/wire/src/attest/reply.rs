@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::MAX_REPLY;
-use super::rpc::{cut, respond};
+use super::rpc::{cut, respond, written_length};
 
 /// The answer to `evaluate_batch`.
 #[derive(Debug, Clone, Serialize)]
@@ -145,30 +145,19 @@ pub fn batch_line(id: i64, answer: &BatchAnswer) -> Option<Vec<u8>> {
 pub fn fits<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
     // What remains of a result in the smallest room, and of the answer around them.
     const RESULT: usize =
-        r#"{"assertion_id":"","status":"hard_fail","score":0.123456789012345678,"explanation":""},"#.len();
+        r#"{"assertion_id":"","status":"hard_fail","score":1.2345678901234567e-300,"explanation":""},"#.len();
     const AROUND: usize = 220;
     let mut length = AROUND;
     for (assertion, request) in names {
-        length += RESULT + written(assertion);
+        length += RESULT + written_length(assertion);
         if !request.is_empty() {
-            length += r#","request_id":"""#.len() + written(request);
+            length += r#","request_id":"""#.len() + written_length(request);
         }
         if length > MAX_REPLY {
             return false;
         }
     }
     true
-}
-
-/// How long a text is inside a JSON string.
-fn written(text: &str) -> usize {
-    text.bytes()
-        .map(|byte| match byte {
-            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
-            0..=31 => 6,
-            _ => 1,
-        })
-        .sum()
 }
 
 fn within(answer: &BatchAnswer, room: &Room) -> BatchAnswer {
@@ -187,7 +176,8 @@ fn within(answer: &BatchAnswer, room: &Room) -> BatchAnswer {
             status: result.status,
             score: result.score,
             explanation: shorten(&result.explanation, if passed { room.passed } else { room.explanation }),
-            cost: result.cost.filter(|cost| room.costs || *cost != 0.0),
+            // In the smallest room only their sum is told.
+            cost: result.cost.filter(|cost| room.costs || (*cost != 0.0 && room.explanation > 0)),
             duration_ms: result.duration_ms.filter(|_| room.costs),
             request_id: result.request_id.clone(),
             layer: result.layer.filter(|_| room.diagnostics),
@@ -275,7 +265,8 @@ mod tests {
             for (result, (name, request)) in whole.results.iter_mut().zip(&names) {
                 result.assertion_id.clone_from(name);
                 result.request_id.clone_from(request);
-                result.score = 0.123_456_789_012_345_67;
+                result.score = 1.234_567_890_123_456_7e-300;
+                result.cost = Some(0.001_234_567_890_123_4);
             }
             if fits(names.iter().map(|(name, request)| (name.as_str(), request.as_str()))) {
                 let line = batch_line(-9_000_000_000_000_000_000, &whole);

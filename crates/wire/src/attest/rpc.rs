@@ -353,5 +353,31 @@ pub fn cut(text: &str, longest: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
+/// How long a text is inside a JSON string.
+pub fn written_length(text: &str) -> usize {
+    text.bytes().map(written).sum()
+}
+
+/// A text that is cut so that inside a JSON string it is no longer than this.
+pub fn cut_written(text: &str, longest: usize) -> &str {
+    let mut room = longest;
+    let end = text.bytes().position(|byte| match room.checked_sub(written(byte)) {
+        Some(left) => {
+            room = left;
+            false
+        }
+        None => true,
+    });
+    cut(text, end.unwrap_or(text.len()))
+}
+
+fn written(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+        0..=31 => 6,
+        _ => 1,
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,8 @@ pub fn answer(
         .filter_map(|found| Some(result(found, assertions.get(found.index)?, store)))
         .collect();
     BatchAnswer {
-        total_cost: batch.found.iter().map(|found| found.verdict.cost_usd).sum(),
+        // The sum of nothing is a negative zero.
+        total_cost: batch.found.iter().map(|found| found.verdict.cost_usd).sum::<f64>() + 0.0,
         total_duration_ms: results.iter().filter_map(|result| result.duration_ms).sum(),
         results,
         simulated,
@@ -35,7 +36,7 @@ fn result(found: &Found, assertion: &Assertion<'_>, store: Option<&Store>) -> As
         _ => verdict.explanation.clone(),
     };
     let passed = verdict.status.passed();
-    // What helps to understand a failure is not needed on a pass, except where a judge's score came from.
+    // What helps to understand a failure is not needed on a pass.
     let unless_passed = |text: &str| if passed { String::new() } else { text.to_owned() };
     AssertionResult {
         assertion_id: assertion.assertion_id.to_string(),
@@ -45,8 +46,8 @@ fn result(found: &Found, assertion: &Assertion<'_>, store: Option<&Store>) -> As
         cost: Some(verdict.cost_usd),
         duration_ms: Some(u64::try_from(found.took.as_millis()).unwrap_or(u64::MAX)),
         request_id: assertion.request_id.to_string(),
-        layer: found.layer.filter(|_| !passed || verdict.judge.is_some()).map(proctor_assert::Layer::number),
-        kind: unless_passed(&assertion.kind),
+        layer: found.layer.map(proctor_assert::Layer::number),
+        kind: assertion.kind.to_string(),
         trace_node_path: unless_passed(&verdict.path),
         expected: unless_passed(&verdict.expected),
         actual: unless_passed(&verdict.actual),

@@ -1,8 +1,9 @@
 //! Evaluating a batch: layer by layer, each assertion by itself, so that the failure of one is the failure of one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use proctor_assert::{
@@ -24,12 +25,51 @@ pub struct Evaluator {
     tools: Tools,
     /// Who is asked.
     pub models: Models,
-    /// What was found earlier.
-    pub store: Option<Store>,
+    history: History,
     /// Whether results are stamped as simulated.
     pub simulated: bool,
     model_time: Duration,
     randomness: Arc<dyn Randomness>,
+}
+
+/// What was found earlier: opened beside everything else, because nobody needs it before the first batch.
+struct History {
+    opening: Mutex<Option<JoinHandle<Result<Store, String>>>>,
+    opened: OnceLock<Result<Store, String>>,
+}
+
+impl History {
+    fn open(settings: &Settings, clock: Arc<dyn Clock>, warn: fn(&str)) -> History {
+        let kept = settings.kept;
+        let known = |result: Result<Store, String>| History {
+            opening: Mutex::default(),
+            opened: OnceLock::from(result),
+        };
+        let Some(folder) = settings.cache.clone() else {
+            let problem = "there is no history: there is no home folder, and ATTEST_CACHE_DIR is not set";
+            warn(problem);
+            return known(Err(problem.to_owned()));
+        };
+        let open = move || {
+            Store::open(&folder, kept, clock).map_err(|error| {
+                let problem = format!("there is no history: {error}");
+                warn(&problem);
+                problem
+            })
+        };
+        match std::thread::Builder::new().name("attest-open".to_owned()).spawn(open) {
+            Ok(opening) => History { opening: Mutex::new(Some(opening)), opened: OnceLock::new() },
+            Err(error) => known(Err(error.to_string())),
+        }
+    }
+
+    fn opened(&self) -> &Result<Store, String> {
+        self.opened.get_or_init(|| {
+            let opening = self.opening.lock().ok().and_then(|mut opening| opening.take());
+            let opened = opening.and_then(|opening| opening.join().ok());
+            opened.unwrap_or_else(|| Err("it could not be opened".to_owned()))
+        })
+    }
 }
 
 /// What one assertion found.
@@ -60,31 +100,31 @@ pub struct Batch {
 pub const WAITING: &str = "waiting for submit_plugin_result";
 
 impl Evaluator {
-    /// Puts the parts together. Without a folder for it, or if it cannot be used, there is no history; why is said.
+    /// Puts the parts together. What makes history impossible is warned of, once.
     pub fn new(
         settings: &Settings,
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
-    ) -> Result<(Evaluator, Option<String>), String> {
-        let (store, problem) = match &settings.cache {
-            None => (
-                None,
-                Some("there is no home folder, so there is no history: set ATTEST_CACHE_DIR".to_owned()),
-            ),
-            Some(folder) => match Store::open(folder, settings.kept, clock) {
-                Ok(store) => (Some(store), None),
-                Err(error) => (None, Some(format!("there is no history: {error}"))),
-            },
-        };
-        let evaluator = Evaluator {
+        warn: fn(&str),
+    ) -> Result<Evaluator, String> {
+        Ok(Evaluator {
             tools: Tools::default(),
             models: Models::new(settings)?,
-            store,
+            history: History::open(settings, clock, warn),
             simulated: settings.simulated,
             model_time: settings.model_time,
             randomness,
-        };
-        Ok((evaluator, problem))
+        })
+    }
+
+    /// What was found earlier, if it can be used.
+    pub fn store(&self) -> Option<&Store> {
+        self.history.opened().as_ref().ok()
+    }
+
+    /// Why there is no history, if there is none.
+    pub fn history_problem(&self) -> Option<&str> {
+        self.history.opened().as_ref().err().map(String::as_str)
     }
 
     /// Evaluates assertions on a trace.
@@ -176,8 +216,7 @@ impl Evaluator {
         let dynamic = !waiting && is_dynamic(assertion.spec);
         if dynamic {
             let key = assertion.key(&self.tools);
-            let earlier =
-                self.store.as_ref().and_then(|store| store.scores(&key, WINDOW).ok()).unwrap_or_default();
+            let earlier = self.store().and_then(|store| store.scores(&key, WINDOW).ok()).unwrap_or_default();
             verdict = self::dynamic(verdict, &earlier);
         }
         Found { index, layer, verdict, took: begin.elapsed(), dynamic, waiting }
@@ -203,7 +242,7 @@ impl Evaluator {
     }
 
     fn ask_model(&self, trace: &Trace<'_>, assertion: &Assertion<'_>, until: Instant) -> (Verdict, bool) {
-        let store = self.store.as_ref();
+        let store = self.store();
         let verdict = match assertion.compile(&self.tools) {
             Compiled::Similarity(mut asked) => {
                 trace.steps.iter().for_each(|step| asked.step(step));
@@ -224,7 +263,7 @@ impl Evaluator {
 
     /// Remembers what a batch found. What could not be decided has no score, and is not remembered.
     pub fn remember(&self, trace_id: &str, assertions: &[Assertion<'_>], batch: &Batch) {
-        let Some(store) = &self.store else { return };
+        let Some(store) = self.store() else { return };
         let rows =
             batch.found.iter().filter(|found| found.verdict.status != Status::Error).filter_map(|found| {
                 let assertion = assertions.get(found.index)?;
@@ -248,7 +287,7 @@ mod tests {
 
     fn evaluator() -> Evaluator {
         let settings = Settings::read(&|_| None).unwrap();
-        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness)).unwrap().0
+        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), |_| ()).unwrap()
     }
 
     fn trace() -> Trace<'static> {

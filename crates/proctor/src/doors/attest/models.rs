@@ -50,14 +50,16 @@ impl Models {
     pub fn new(settings: &Settings) -> Result<Models, String> {
         let judge = settings.judge.clone().map(|judge| {
             let client = Client::new(judge.endpoint.clone(), judge.limits)
-                .map_err(|error| format!("judge: {error}"))?;
+                .map_err(|error| format!("the judge cannot be used (ATTEST_JUDGE_BASE_URL): {error}"))?;
             Ok::<_, String>(Judge { client, settings: judge, spent: Mutex::new(0.0) })
         });
         let embedder = settings.embedding.clone().map(|embedding| match embedding {
             EmbeddingSettings::Local(folder) => Ok(Embedder::Local { folder, model: Box::default() }),
             EmbeddingSettings::Endpoint { endpoint, model, limits } => Client::new(endpoint, limits)
                 .map(|client| Embedder::Endpoint { client, model })
-                .map_err(|error| format!("embedding: {error}")),
+                .map_err(|error| {
+                    format!("the embedding model cannot be used (ATTEST_EMBEDDING_BASE_URL): {error}")
+                }),
         });
         Ok(Models { judge: judge.transpose()?, embedder: embedder.transpose()? })
     }
@@ -290,7 +292,7 @@ impl Judge {
         };
         let most = requests
             .iter()
-            .map(|request| self.price(model, bytes(request) as u64, u64::from(ANSWER_TOKENS)))
+            .map(|request| self.price(model, bytes(request) as u64, u64::from(request.max_tokens)))
             .try_fold(0.0, |sum, one| Some(sum + one?));
         let most = most.ok_or_else(|| {
             format!("the price of `{model}` is not known, so ATTEST_BUDGET_USD cannot be kept: set ATTEST_JUDGE_PRICE_IN and ATTEST_JUDGE_PRICE_OUT")

@@ -4,15 +4,29 @@ use std::collections::{HashMap, VecDeque};
 
 use proctor_providers::store::Row;
 use proctor_wire::attest::message::SubmitPluginResult;
+use proctor_wire::attest::rpc::cut;
 
 /// How many may wait; the oldest are forgotten first.
 const MOST: usize = 10_000;
 
+/// How much of a trace's or an agent's name is remembered: names are as long as clients like, and there are many.
+const LONGEST_NAME: usize = 1024;
+
 /// The assertions that wait, by trace and name.
 #[derive(Default)]
 pub struct Plugins {
-    waiting: HashMap<(String, String), usize>,
+    waiting: HashMap<(String, String), Waiting>,
     order: VecDeque<(String, String)>,
+}
+
+struct Waiting {
+    count: usize,
+    agent: String,
+}
+
+/// A trace's or an agent's name as it is remembered.
+pub fn kept(name: &str) -> &str {
+    cut(name.trim(), LONGEST_NAME)
 }
 
 /// A result that an assertion waited for.
@@ -21,6 +35,8 @@ pub struct AcceptedResult {
     pub trace_id: String,
     /// The assertion.
     pub assertion_id: String,
+    /// Whose trace it is; empty if it does not say.
+    pub agent: String,
     /// The plugin.
     pub plugin: String,
     /// How it ended.
@@ -47,9 +63,13 @@ impl AcceptedResult {
 
 impl Plugins {
     /// An assertion waits from now on.
-    pub fn wait_for(&mut self, trace_id: &str, assertion_id: &str) {
-        let name = (trace_id.to_owned(), assertion_id.to_owned());
-        *self.waiting.entry(name.clone()).or_default() += 1;
+    pub fn wait_for(&mut self, trace_id: &str, assertion_id: &str, agent: &str) {
+        let name = (kept(trace_id).to_owned(), assertion_id.to_owned());
+        let waiting = self
+            .waiting
+            .entry(name.clone())
+            .or_insert_with(|| Waiting { count: 0, agent: kept(agent).to_owned() });
+        waiting.count += 1;
         self.order.push_back(name);
         if self.order.len() > MOST
             && let Some(oldest) = self.order.pop_front()
@@ -73,11 +93,11 @@ impl Plugins {
             return Err(format!("`result.score` is {score}: use a number from 0 to 1"));
         }
         let assertion_id = result.assertion_id.clone().unwrap_or_default();
-        let trace_id = result.trace_id.clone().unwrap_or_default().trim().to_owned();
+        let trace_id = kept(result.trace_id.as_deref().unwrap_or_default()).to_owned();
         let name = (trace_id, assertion_id);
-        if !self.waiting.contains_key(&name) {
+        let Some(agent) = self.waiting.get(&name).map(|waiting| waiting.agent.clone()) else {
             return Ok(None);
-        }
+        };
         self.done(&name);
         if let Some(at) = self.order.iter().position(|one| *one == name) {
             self.order.remove(at);
@@ -86,6 +106,7 @@ impl Plugins {
         Ok(Some(AcceptedResult {
             trace_id,
             assertion_id,
+            agent,
             plugin: result.plugin_name.clone().unwrap_or_default(),
             status,
             score,
@@ -94,9 +115,9 @@ impl Plugins {
     }
 
     fn done(&mut self, name: &(String, String)) {
-        if let Some(count) = self.waiting.get_mut(name) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(waiting) = self.waiting.get_mut(name) {
+            waiting.count -= 1;
+            if waiting.count == 0 {
                 self.waiting.remove(name);
             }
         }
@@ -120,10 +141,11 @@ mod tests {
     #[test]
     fn only_what_is_waited_for_is_taken_and_only_once() {
         let mut plugins = Plugins::default();
-        plugins.wait_for("t", "a");
+        plugins.wait_for(" t ", "a", "me");
         assert!(plugins.accept(&result("t", "b", "pass", 1.0)).unwrap().is_none());
         assert!(plugins.accept(&result("u", "a", "pass", 1.0)).unwrap().is_none());
-        assert_eq!(plugins.accept(&result("t", "a", "fail", 0.5)).unwrap().unwrap().status, "hard_fail");
+        let taken = plugins.accept(&result("t", "a", "fail", 0.5)).unwrap().unwrap();
+        assert_eq!((taken.status, taken.agent.as_str()), ("hard_fail", "me"));
         assert!(plugins.accept(&result("t", "a", "pass", 1.0)).unwrap().is_none());
         assert!(plugins.waiting.is_empty() && plugins.order.is_empty());
     }
@@ -131,7 +153,7 @@ mod tests {
     #[test]
     fn results_that_cannot_be_are_refused_and_still_waited_for() {
         let mut plugins = Plugins::default();
-        plugins.wait_for("t", "a");
+        plugins.wait_for("t", "a", "");
         assert!(plugins.accept(&result("t", "a", "great", 1.0)).is_err());
         assert!(plugins.accept(&result("t", "a", "pass", 1.5)).is_err());
         assert!(plugins.accept(&result("t", "a", "pass", 1.0)).unwrap().is_some());
@@ -141,7 +163,7 @@ mod tests {
     fn the_oldest_are_forgotten() {
         let mut plugins = Plugins::default();
         for index in 0..=MOST {
-            plugins.wait_for("t", &index.to_string());
+            plugins.wait_for("t", &index.to_string(), "");
         }
         assert_eq!(plugins.waiting.len(), MOST);
         assert!(plugins.accept(&result("t", "0", "pass", 1.0)).unwrap().is_none());

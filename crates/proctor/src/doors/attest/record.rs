@@ -123,13 +123,35 @@ impl Recorder {
             .with("status", accepted.status)
             .with("score", format!("{}", accepted.score))
             .with("explanation", accepted.explanation.as_str());
-        place.record("", &accepted.trace_id, "plugin_verdict", data)
+        place.record(&accepted.agent, &accepted.trace_id, "plugin_verdict", data)
     }
 }
 
 /// Other people's JSON; what our reader refuses (names twice, too deep) is kept as text.
 fn as_json(text: &str) -> Json {
-    Json::parse(text.as_bytes()).unwrap_or_else(|_| Json::from(text))
+    Json::parse(text.as_bytes()).unwrap_or_else(|_| Json::from(without_escapes(text)))
+}
+
+/// The text with what its strings say instead of how they are written: a secret that is written in escapes is one all the same, and
+/// must be found.
+fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, from)) = rest.find('"').and_then(|at| rest.split_at_checked(at)) {
+        out.push_str(before);
+        let mut strings = serde_json::Deserializer::from_str(from).into_iter::<String>();
+        let Some(Ok(string)) = strings.next() else {
+            // It is JSON, so each quote outside a string begins one.
+            rest = from;
+            break;
+        };
+        out.push('"');
+        out.push_str(&string);
+        out.push('"');
+        rest = from.get(strings.byte_offset()..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
 }
 
 impl Place {
@@ -160,5 +182,19 @@ impl Place {
                 relay.command(&command).map(|_| ()).map_err(|failure| failure.lines.join("; "))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_our_reader_refuses_is_kept_as_what_it_says() {
+        assert_eq!(as_json(r#"{"a":"\u0041"}"#), Json::object().with("a", "A"));
+        let twice = r#"{"a":1,"a":{"k\u0041":"\u0041\n\"x\\"},"b":[]}"#;
+        assert_eq!(as_json(twice), Json::from("{\"a\":1,\"a\":{\"kA\":\"A\n\"x\\\"},\"b\":[]}"));
+        assert_eq!(without_escapes("no strings"), "no strings");
+        assert_eq!(without_escapes(r#"{"torn"#), r#"{"torn"#);
     }
 }

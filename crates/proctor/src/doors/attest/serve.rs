@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex};
 
 use memchr::memmem;
 use proctor_wire::attest::MAX_LINE;
-use proctor_wire::attest::rpc::{Code, Refusal, number_at_the_beginning, refuse, repaired};
+use proctor_wire::attest::rpc::{Code, Refusal, number_at_the_beginning, read, refuse, repaired};
 
 use super::{AttestDoor, Reply};
 
@@ -34,11 +34,15 @@ pub fn serve(door: &AttestDoor, input: impl Read, output: impl Write + Send) -> 
                 }
                 Next::Line => {
                     let line = lines.line();
+                    let busy = replies.is_busy();
+                    let beside = is_slow(line) || (line.len() > LONG && lines.has_more());
+                    // Which method it is matters only then.
+                    let batch = (busy || beside) && is_batch(line);
                     // History that is asked for must hold what came before.
-                    if memmem::find(line, b"dynamic").is_some() || !is_batch(line) {
+                    if busy && (!batch || memmem::find(line, b"dynamic").is_some()) {
                         replies.wait_for_all();
                     }
-                    if is_slow(line) || (line.len() > LONG && lines.has_more()) {
+                    if beside && batch {
                         let line = line.to_vec();
                         let replies = &replies;
                         replies.begin();
@@ -76,17 +80,19 @@ fn too_long() -> Refusal {
     Refusal::new(Code::InvalidRequest, "the request is too long", detail)
 }
 
-/// Whether a request only evaluates: others wait until everything before them is done.
+/// Whether a request only evaluates: others wait until everything before them is done. A method's name may also stand in the text of
+/// another request, so the line is read.
 fn is_batch(line: &[u8]) -> bool {
-    memmem::find(line, b"evaluate_batch").is_some() || memmem::find(line, b"generate_user_message").is_some()
+    let batches = ["evaluate_batch", "generate_user_message"];
+    batches.iter().any(|method| memmem::find(line, method.as_bytes()).is_some())
+        && read(&repaired(line)).is_ok_and(|request| batches.contains(&request.method.as_ref()))
 }
 
 /// Whether a request may have to wait for a model.
 fn is_slow(line: &[u8]) -> bool {
-    is_batch(line)
-        && (memmem::find(line, b"llm_judge").is_some()
-            || memmem::find(line, b"\"embedding\"").is_some()
-            || memmem::find(line, b"generate_user_message").is_some())
+    ["llm_judge", "\"embedding\"", "generate_user_message"]
+        .iter()
+        .any(|word| memmem::find(line, word.as_bytes()).is_some())
 }
 
 /// Replies, put in any order and written in theirs.
@@ -124,9 +130,15 @@ impl<W: Write> Replies<W> {
         self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Waits for a place beside the reading thread.
+    /// Whether requests are being worked on beside the reading thread.
+    fn is_busy(&self) -> bool {
+        self.lock().beside > 0
+    }
+
+    /// Waits for a place beside the reading thread. What is ready goes out first: it need not wait for the work that begins.
     fn begin(&self) {
         let mut inner = self.lock();
+        inner.write();
         while inner.beside >= BESIDE {
             inner = self.changed.wait(inner).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
@@ -167,7 +179,7 @@ impl<W: Write> Replies<W> {
                 inner = self.changed.wait(inner).unwrap_or_else(std::sync::PoisonError::into_inner);
             }
         }
-        if (write || inner.ready.len() > LONG) && !inner.ready.is_empty() {
+        if write || inner.ready.len() > LONG {
             inner.write();
         }
     }
@@ -185,6 +197,9 @@ impl<W: Write> Replies<W> {
 
 impl<W: Write> Inner<W> {
     fn write(&mut self) {
+        if self.ready.is_empty() {
+            return;
+        }
         if !self.failed && (self.output.write_all(&self.ready).is_err() || self.output.flush().is_err()) {
             self.failed = true;
         }
@@ -216,6 +231,9 @@ enum Next {
 
 /// What is asked of the system at a time.
 const CHUNK: usize = 64 * 1024;
+
+/// A line of which this much is there gets room for the longest.
+const LONG_LINE: usize = 256 * 1024;
 
 /// A buffer larger than this is given back when it is not needed any more.
 const KEPT: usize = 1024 * 1024;
@@ -275,10 +293,20 @@ impl<R: Read> Lines<R> {
             }
         }
         if self.buffer.len() - self.filled < CHUNK / 2 {
-            let wanted = (self.buffer.len() * 3 / 2).max(self.filled + CHUNK).min(MAX_LINE + 2 * CHUNK);
-            self.buffer.resize(wanted, 0);
+            self.grow();
         }
         moved
+    }
+
+    /// A little more room; for a line that turns out long, all that a line may need at once: memory that is asked for as zeros is not
+    /// there until it is written to, and nothing long is ever copied.
+    fn grow(&mut self) {
+        let wanted = if self.filled < LONG_LINE { self.filled + 2 * CHUNK } else { MAX_LINE + 2 * CHUNK };
+        let mut larger = vec![0; wanted.max(self.buffer.len())];
+        if let (Some(to), Some(from)) = (larger.get_mut(..self.filled), self.buffer.get(..self.filled)) {
+            to.copy_from_slice(from);
+        }
+        self.buffer = larger;
     }
 
     fn fill(&mut self) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proctor_core::random::Randomness;
 use proctor_providers::vendor::{ChatRequest, Message, ProviderError, Role};
 use proctor_wire::attest::message::{Faults, GenerateUserMessage};
-use proctor_wire::attest::rpc::{Code, Refusal, cut};
+use proctor_wire::attest::rpc::{Code, Refusal, cut_written};
 
 use super::models::{Judge, SpeakError};
 use crate::system::SystemRandomness;
@@ -40,8 +40,8 @@ const LONGEST_FAULT: f64 = 60_000.0;
 /// How much of a conversation is looked at.
 const MOST_TURNS: usize = 200;
 
-/// The longest message that goes back: a line is bounded.
-const LONGEST_MESSAGE: usize = 20_000;
+/// The longest message that goes back, as it is written: a line is bounded.
+const LONGEST_MESSAGE: usize = 50_000;
 
 /// What the user says next.
 pub fn message(judge: &Judge, asked: &GenerateUserMessage, within: Duration) -> Result<String, Refusal> {
@@ -58,7 +58,7 @@ pub fn message(judge: &Judge, asked: &GenerateUserMessage, within: Duration) -> 
             if error.retryable() { refusal.retryable() } else { refusal }
         }
     })?;
-    let said = cut(&said, LONGEST_MESSAGE);
+    let said = cut_written(&said, LONGEST_MESSAGE);
     Ok(if faults.content_corruption == Some(true) {
         corrupted(said, &SystemRandomness)
     } else {

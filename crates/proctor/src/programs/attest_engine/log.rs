@@ -45,9 +45,14 @@ impl Log {
         Log { least }
     }
 
+    /// Whether a line of this level is written.
+    pub fn shows(&self, level: Level) -> bool {
+        level >= self.least
+    }
+
     /// Writes a line, without ever waiting for a reader.
     pub fn write(&self, level: Level, message: &str) {
-        if level < self.least {
+        if !self.shows(level) {
             return;
         }
         let word = match level {

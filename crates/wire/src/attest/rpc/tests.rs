@@ -115,6 +115,18 @@ proptest! {
     }
 
     #[test]
+    fn a_cut_text_fits_and_no_more_is_cut_than_must_be(text in "[\\PC\u{0}-\u{1f}\"\\\\]*", longest in 0..200usize) {
+        let written = |text: &str| serde_json::to_string(text).map_or(0, |json| json.len() - 2);
+        prop_assert_eq!(written_length(&text), written(&text));
+        let kept = cut_written(&text, longest);
+        prop_assert!(text.starts_with(kept) && written(kept) <= longest);
+        if let Some(next) = text.get(kept.len()..).and_then(|rest| rest.chars().next()) {
+            let more = written(kept) + written(&next.to_string());
+            prop_assert!(more > longest);
+        }
+    }
+
+    #[test]
     fn reading_never_panics(line in "\\PC*") {
         let _ = read(&line);
         let _ = number_at_the_beginning(line.as_bytes());

@@ -1,0 +1,297 @@
+//! `proctor assert`: a trace, or a session of the ledger, against a file of assertions.
+
+mod input;
+mod listing;
+mod load;
+mod places;
+
+use std::sync::Arc;
+
+use proctor_assert::{Assertion, Limits, Trace, Verdict, validate};
+use proctor_core::time::Clock;
+use proctor_policy::policy::Policy;
+use proctor_policy::prepare::cut_text;
+use proctor_wire::attest::rpc;
+use serde_json::value::RawValue;
+
+use super::{Context, session};
+use crate::access::{Access, Mode, Owner, open_reader};
+use crate::cli::AssertArgs;
+use crate::doors::attest::{Batch, Evaluator, Recorder, Settings};
+use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
+use crate::programs::attest_engine::variable;
+use crate::reports::{self, Ending, Entry, Findings};
+use crate::system::{SystemClock, SystemRandomness};
+use crate::{output, policy_files};
+
+/// A trace with more bytes than this is not put on record, only what was found on it: a record has a limit of its own.
+const MAX_RECORDED: usize = 8 << 20;
+
+/// How much of the name of a trace is remembered, as by the engine.
+const LONGEST_NAME: usize = 1024;
+
+/// Why an assertion was not run.
+const NOT_RUN: &str = "an assertion before it failed hard";
+
+/// What every assertion of a plugin says here.
+const NO_PLUGIN: &str = "no plugin can answer here: nobody would submit its result";
+
+pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
+    let destinations = reports::destinations(&arguments.report).map_err(Failure::list)?;
+    let input::Input { trace_text, trace_source, from_ledger, assertions_file, assertions_text } =
+        input::read(context, arguments)?;
+    let loaded = load::read(&assertions_file, &assertions_text)?;
+    let assertions: Vec<Assertion<'_>> =
+        loaded.iter().map(load::Loaded::assertion).collect::<Result<_, _>>()?;
+    let trace = read_trace(&trace_source.shown, &trace_text)?;
+    let policy = policy(context)?;
+    let settings = Settings::read(&variable)?;
+    let evaluator =
+        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), output::note)?;
+    let place = Place::open(context, arguments)?;
+    let mut batch = evaluator.evaluate(&trace, &assertions);
+    refuse_plugins(&mut batch);
+    let raw = if from_ledger { None } else { recordable(&trace_text) };
+    place.record(&trace, raw, &assertions, &batch, evaluator.simulated)?;
+    evaluator.remember(rpc::cut(trace.head.trace_id.trim(), LONGEST_NAME), &assertions, &batch);
+    if let Some(store) = evaluator.store() {
+        store.flush();
+    }
+    let findings = Findings {
+        trace_id: cut(&policy, trace.head.trace_id.trim()),
+        source: trace_source.uri,
+        made: SystemClock.now(),
+        simulated: evaluator.simulated,
+        entries: entries(&policy, &assertions, batch),
+    };
+    let unwritten = reports::write(&findings, &destinations);
+    print(context, &findings)?;
+    let strict = arguments.strict || too_many_soft_failures(&settings, &findings);
+    let code = exit_code(&findings, strict, arguments.gate);
+    if !unwritten.is_empty() {
+        return Err(Failure::list(unwritten));
+    }
+    Ok(code)
+}
+
+fn read_trace<'a>(file: &str, text: &'a str) -> Result<Trace<'a>, Failure> {
+    let trace = Trace::parse(text).map_err(|error| {
+        let said = error.to_string();
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let problem = said.strip_suffix(&place).unwrap_or(&said);
+        Failure::from(format!("{file}:{}:{}: {}", error.line(), error.column(), output::shown(problem, 400)))
+    })?;
+    match validate(&trace, &Limits::STORED) {
+        Ok(()) => Ok(trace),
+        Err(problem) => {
+            Err(Failure::from(format!("{file}: {}: {}", problem.place, output::shown(&problem.problem, 400))))
+        }
+    }
+}
+
+/// The policy whose scanner cuts secrets. None is configured: the one that knows the usual kinds.
+fn policy(context: &Context) -> Result<Policy, Failure> {
+    match &context.config.policy {
+        Some(path) => policy_files::load(path)
+            .map_err(|problems| Failure::list(problems.iter().map(ToString::to_string))),
+        None => Ok(Policy::closed()),
+    }
+}
+
+/// Assertions of plugins wait for results that nobody will submit here: they could not be decided.
+fn refuse_plugins(batch: &mut Batch) {
+    for found in batch.found.iter_mut().filter(|found| found.waiting) {
+        found.verdict = Verdict::error(NO_PLUGIN).suggest("run it in a client of the assertion engine");
+    }
+}
+
+fn recordable(trace: &str) -> Option<&RawValue> {
+    if trace.len() > MAX_RECORDED {
+        output::note("the trace is too long for a record: only what was found on it is recorded");
+        return None;
+    }
+    serde_json::from_str(trace).ok()
+}
+
+/// Where the batch is recorded, if anywhere.
+struct Place {
+    recorder: Recorder,
+    /// This process, if it owns the state directory: its ledger is signed at the end.
+    owner: Option<Owner>,
+}
+
+impl Place {
+    fn open(context: &Context, arguments: &AssertArgs) -> Result<Place, Failure> {
+        let asked = context.config.state_is_named || arguments.session.is_some();
+        if !asked || arguments.no_record {
+            return Ok(Place { recorder: Recorder::NOWHERE, owner: None });
+        }
+        let access = Access::open(&context.config, Mode::Command)?;
+        let owner = match &access {
+            Access::Owner(owner) => Some(owner.clone()),
+            Access::Relay(_) => None,
+        };
+        Ok(Place { recorder: Recorder::new(&context.config, access), owner })
+    }
+
+    fn record(
+        &self,
+        trace: &Trace<'_>,
+        raw: Option<&RawValue>,
+        assertions: &[Assertion<'_>],
+        batch: &Batch,
+        simulated: bool,
+    ) -> Result<(), Failure> {
+        self.recorder
+            .batch(trace, raw, assertions, batch, simulated)
+            .map_err(|problem| Failure::from(format!("the results are not on record: {problem}")))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(owner) = &self.owner {
+            owner.engine.finish();
+        }
+    }
+}
+
+/// What was found, in the order in which the assertions are written, without secrets.
+fn entries(policy: &Policy, assertions: &[Assertion<'_>], batch: Batch) -> Vec<Entry> {
+    let named = |index: usize| {
+        let assertion = assertions.get(index)?;
+        Some(Entry {
+            id: assertion.assertion_id.to_string(),
+            request_id: assertion.request_id.to_string(),
+            kind: assertion.kind.to_string(),
+            layer: assertion.layer().map(proctor_assert::Layer::number),
+            ending: Ending::NotRun,
+            score: None,
+            explanation: NOT_RUN.to_owned(),
+            path: String::new(),
+            expected: String::new(),
+            actual: String::new(),
+            suggestion: String::new(),
+            threshold_source: None,
+            cost_usd: 0.0,
+            took: std::time::Duration::ZERO,
+            judge: None,
+        })
+    };
+    let mut entries: Vec<(usize, Entry)> = Vec::new();
+    for index in batch.not_run {
+        entries.extend(named(index).map(|entry| (index, entry)));
+    }
+    for found in batch.found {
+        let Some(entry) = named(found.index) else { continue };
+        let verdict = found.verdict;
+        // What helps to understand a failure is not needed on a pass.
+        let detail = |text: &str| if verdict.status.passed() { String::new() } else { cut(policy, text) };
+        let entry = Entry {
+            ending: verdict.status.into(),
+            score: Some(verdict.score),
+            explanation: cut(policy, &verdict.explanation),
+            path: detail(&verdict.path),
+            expected: detail(&verdict.expected),
+            actual: detail(&verdict.actual),
+            suggestion: detail(&verdict.suggestion),
+            threshold_source: verdict.threshold_source.map(proctor_assert::ThresholdSource::word),
+            cost_usd: verdict.cost_usd,
+            took: found.took,
+            judge: verdict.judge,
+            ..entry
+        };
+        entries.push((found.index, entry));
+    }
+    entries.sort_by_key(|(index, _)| *index);
+    entries.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// A text of the trace as it may go to logs and reports.
+fn cut(policy: &Policy, text: &str) -> String {
+    cut_text(policy, &without_torn_words(text))
+}
+
+/// A text that was shortened at an end, without the word that was torn there: half a secret is not recognised as one.
+fn without_torn_words(text: &str) -> String {
+    let torn = |characters: &mut dyn Iterator<Item = char>| {
+        const LONGEST: usize = 128;
+        let separates =
+            |character: &char| character.is_whitespace() || matches!(character, '"' | '\'' | ',' | ';');
+        characters
+            .take(LONGEST)
+            .take_while(|character| !separates(character))
+            .map(char::len_utf8)
+            .sum::<usize>()
+    };
+    let mut kept = text;
+    if let Some(whole) = kept.strip_prefix('…') {
+        kept = whole.get(torn(&mut whole.chars())..).unwrap_or_default();
+    }
+    if let Some(whole) = kept.strip_suffix('…') {
+        kept = whole.get(..whole.len() - torn(&mut whole.chars().rev())).unwrap_or_default();
+    }
+    let mark = |shortened: bool| if shortened { "…" } else { "" };
+    match text {
+        "…" => text.to_owned(),
+        _ => format!("{}{kept}{}", mark(text.starts_with('…')), mark(text.ends_with('…'))),
+    }
+}
+
+fn print(context: &Context, findings: &Findings) -> Result<(), Failure> {
+    let printed =
+        if context.json { output::data(reports::to_json(findings)) } else { listing::print(findings) };
+    match printed {
+        // Nobody reads any more. The exit code must still say what was found.
+        Err(Failure { code: OK, .. }) => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether more assertions failed softly than the environment allows: then soft failures count.
+fn too_many_soft_failures(settings: &Settings, findings: &Findings) -> bool {
+    let soft = findings.counts().soft_fail as u64;
+    let Some(allowed) = settings.soft_failures.filter(|allowed| soft > *allowed) else { return false };
+    output::note(&format!(
+        "{soft} soft failures are more than the {allowed} that ATTEST_BUDGET_MAX_COST allows"
+    ));
+    true
+}
+
+fn exit_code(findings: &Findings, strict: bool, gate: bool) -> u8 {
+    let counts = findings.counts();
+    let undecided = counts.error + counts.not_run > 0;
+    if gate && findings.simulated {
+        output::note("not enough to decide: the results are simulated");
+        return UNDECIDED;
+    }
+    if gate && undecided && counts.hard_fail == 0 {
+        output::note("not enough to decide: not every assertion could be evaluated");
+        return UNDECIDED;
+    }
+    let failed = counts.hard_fail > 0 || undecided || (strict && counts.soft_fail > 0);
+    if failed { CHECKS_FAILED } else { OK }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn torn_words_are_left_out_and_nothing_else() {
+        for (text, kept) in [
+            ("say sk-live-abc…", "say …"),
+            ("…live-abc is it", "… is it"),
+            ("…abc in the middle def…", "… in the middle …"),
+            ("…abcdef…", "……"),
+            ("whole text", "whole text"),
+            ("ends well …", "ends well …"),
+            ("…", "…"),
+            ("", ""),
+        ] {
+            assert_eq!(without_torn_words(text), kept);
+        }
+        // What is longer than a word is told by its length: the scanner looks at what is left.
+        assert_eq!(without_torn_words(&format!("{}…", "ö".repeat(200))).chars().count(), 73);
+    }
+}

@@ -1,0 +1,289 @@
+//! A file of assertions: read, and refused with all its mistakes at once.
+
+use std::collections::HashMap;
+
+use proctor_assert::{Assertion, Layer, Text, known_members};
+use proctor_core::json::Json;
+use proctor_policy::document::Position;
+use proctor_wire::attest::MAX_ASSERTION_ID;
+
+use super::places::{Located, escaped};
+use crate::failure::Failure;
+use crate::output;
+
+/// More mistakes than this help nobody.
+const MAX_MISTAKES: usize = 100;
+
+/// More assertions than this belong into several files.
+const MAX_ASSERTIONS: usize = 10_000;
+
+const MEMBERS: &[&str] = &["assertion_id", "type", "spec", "request_id"];
+
+/// An assertion as the file says it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Loaded {
+    id: String,
+    kind: String,
+    spec: String,
+    request_id: String,
+}
+
+impl Loaded {
+    /// As it is evaluated.
+    pub(super) fn assertion(&self) -> Result<Assertion<'_>, Failure> {
+        let mut assertion = Assertion::new(&self.id, &self.kind, &self.spec)
+            .map_err(|error| Failure::from(format!("assertion `{}`: {error}", self.id)))?;
+        assertion.request_id = Text(self.request_id.as_str().into());
+        Ok(assertion)
+    }
+}
+
+/// Reads assertions. What the name of the file does not say about its form, its first character does.
+pub(super) fn read(file: &str, source: &[u8]) -> Result<Vec<Loaded>, Failure> {
+    let ends = |ending: &str| file.len() > ending.len() && file.to_lowercase().ends_with(ending);
+    let looks_like_json =
+        || source.trim_ascii_start().first().is_some_and(|first| matches!(first, b'[' | b'{'));
+    let json = ends(".json") || (!ends(".yaml") && !ends(".yml") && looks_like_json());
+    let read = if json { Located::read_json } else { Located::read_yaml };
+    let located = read(file, source).map_err(Failure::list)?;
+    let mut reader = Reader { file, located: &located, mistakes: Vec::new(), ids: HashMap::new() };
+    let loaded = reader.file();
+    let mut mistakes = reader.mistakes;
+    if mistakes.is_empty() {
+        return Ok(loaded);
+    }
+    mistakes.sort();
+    let more = mistakes.len().saturating_sub(MAX_MISTAKES);
+    let mut lines: Vec<String> = mistakes
+        .into_iter()
+        .take(MAX_MISTAKES)
+        .map(|(at, problem)| format!("{file}:{}:{}: {problem}", at.line, at.column))
+        .collect();
+    if more > 0 {
+        lines.push(format!("{file}: {more} more mistakes are not listed"));
+    }
+    Err(Failure::list(lines))
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    located: &'a Located,
+    mistakes: Vec<(Position, String)>,
+    /// Where each id stands.
+    ids: HashMap<String, Position>,
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, at: Position, problem: impl Into<String>) {
+        self.mistakes.push((at, problem.into()));
+    }
+
+    fn file(&mut self) -> Vec<Loaded> {
+        let located = self.located;
+        let (list, pointer) = match &located.value {
+            Json::Array(items) => (items.as_slice(), ""),
+            value @ Json::Object(_) => {
+                self.known(value, "", &["assertions"], "the file");
+                match value.get("assertions") {
+                    Some(Json::Array(items)) => (items.as_slice(), "/assertions"),
+                    Some(other) => {
+                        let at = located.value_at("/assertions");
+                        self.wrong(at, format!("`assertions` is a list, not {}", other.type_name()));
+                        return Vec::new();
+                    }
+                    None => {
+                        self.wrong(located.value_at(""), "`assertions` is missing");
+                        return Vec::new();
+                    }
+                }
+            }
+            other => {
+                let problem = format!(
+                    "a list of assertions, or an object with `assertions`, is needed, not {}",
+                    other.type_name()
+                );
+                self.wrong(located.value_at(""), problem);
+                return Vec::new();
+            }
+        };
+        if list.is_empty() {
+            self.wrong(located.value_at(pointer), "there is no assertion: nothing would be checked");
+        }
+        if list.len() > MAX_ASSERTIONS {
+            let problem = format!("{} assertions are more than the {MAX_ASSERTIONS} of one file", list.len());
+            self.wrong(located.value_at(pointer), problem);
+            return Vec::new();
+        }
+        let read = |(index, item): (usize, &Json)| self.assertion(&format!("{pointer}/{index}"), index, item);
+        list.iter().enumerate().filter_map(read).collect()
+    }
+
+    fn assertion(&mut self, pointer: &str, index: usize, item: &Json) -> Option<Loaded> {
+        let at = self.located.value_at(pointer);
+        if item.as_object().is_none() {
+            self.wrong(at, format!("an assertion is an object, not {}", item.type_name()));
+            return None;
+        }
+        self.known(item, pointer, MEMBERS, "an assertion");
+        let id = match self.text(item, pointer, "assertion_id") {
+            Some((id, at)) => {
+                self.check_id(&id, at);
+                id
+            }
+            None => format!("a{}", index + 1),
+        };
+        let id_at = item
+            .get("assertion_id")
+            .map_or(at, |_| self.located.value_at(&format!("{pointer}/assertion_id")));
+        if let Some(first) = self.ids.insert(id.clone(), id_at) {
+            let problem = format!(
+                "`{}` is the id of another assertion, at {}:{}:{}",
+                output::shown(&id, 64),
+                self.file,
+                first.line,
+                first.column
+            );
+            self.wrong(id_at, problem);
+        }
+        let request_id = self.text(item, pointer, "request_id").map(|(text, _)| text).unwrap_or_default();
+        let (kind, layer) = self.kind(item, pointer, at);
+        let spec = match item.get("spec") {
+            None => {
+                self.wrong(at, "`spec` is missing: what the assertion says");
+                None
+            }
+            Some(spec) => {
+                let pointer = format!("{pointer}/spec");
+                match (spec.as_object(), layer) {
+                    (None, _) => {
+                        let problem = format!("`spec` is an object, not {}", spec.type_name());
+                        self.wrong(self.located.value_at(&pointer), problem);
+                    }
+                    (Some(_), Some(layer)) => {
+                        let what = format!("the spec of `{kind}`");
+                        self.known(spec, &pointer, known_members(layer), &what);
+                    }
+                    (Some(_), None) => {}
+                }
+                Some(spec.to_string())
+            }
+        };
+        Some(Loaded { id, kind, spec: spec?, request_id })
+    }
+
+    fn check_id(&mut self, id: &str, at: Position) {
+        if id.trim().is_empty() {
+            self.wrong(at, "`assertion_id` is empty: name the assertion, or leave the member out");
+        }
+        if id.len() > MAX_ASSERTION_ID {
+            self.wrong(at, format!("`assertion_id` is longer than {MAX_ASSERTION_ID} bytes"));
+        }
+    }
+
+    fn kind(&mut self, item: &Json, pointer: &str, at: Position) -> (String, Option<Layer>) {
+        if item.get("type").is_none() {
+            self.wrong(at, format!("`type` is missing: {}", Layer::KINDS.join(", ")));
+        }
+        let Some((kind, at)) = self.text(item, pointer, "type") else { return (String::new(), None) };
+        let layer = Layer::of(&kind);
+        if layer.is_none() {
+            let problem = format!(
+                "`{}` is not a type of assertion{}",
+                output::shown(&kind, 64),
+                suggestion(&kind, &Layer::KINDS)
+            );
+            self.wrong(at, problem);
+        }
+        (kind, layer)
+    }
+
+    /// A member that is a text, and where it stands.
+    fn text(&mut self, item: &Json, pointer: &str, name: &str) -> Option<(String, Position)> {
+        let at = self.located.value_at(&format!("{pointer}/{name}"));
+        match item.get(name)? {
+            Json::String(text) => Some((text.clone(), at)),
+            other => {
+                self.wrong(at, format!("`{name}` is a string, not {}", other.type_name()));
+                None
+            }
+        }
+    }
+
+    fn known(&mut self, value: &Json, pointer: &str, names: &[&str], what: &str) {
+        for (name, _) in value.as_object().unwrap_or_default() {
+            if names.contains(&name.as_str()) {
+                continue;
+            }
+            let at = self.located.name_at(&format!("{pointer}/{}", escaped(name)));
+            let near =
+                if self.mistakes.len() < MAX_MISTAKES { suggestion(name, names) } else { String::new() };
+            self.wrong(at, format!("unknown key `{}` in {what}{near}", output::shown(name, 64)));
+        }
+    }
+}
+
+/// The end of a message about an unknown name: the nearest valid one, or all of them.
+fn suggestion(word: &str, names: &[&str]) -> String {
+    match proctor_core::nearest(word, names) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => format!("; known are {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistakes(file: &str, text: &str) -> Vec<String> {
+        read(file, text.as_bytes()).unwrap_err().lines
+    }
+
+    #[test]
+    fn lists_and_objects_in_both_forms_are_the_same() {
+        let json = r#"[{"type":"content","spec":{"check":"contains","value":"1.50"}},{"assertion_id":"b","type":"constraint","spec":{"field":"cost","value":1.50},"request_id":"r"}]"#;
+        let yaml = "assertions:\n  - type: content\n    spec: { check: contains, value: \"1.50\" }\n  - assertion_id: b\n    type: constraint\n    spec: { field: cost, value: 1.50 }\n    request_id: r\n";
+        let from_json = read("a.json", json.as_bytes()).unwrap();
+        assert_eq!(from_json, read("a.yaml", yaml.as_bytes()).unwrap());
+        assert_eq!(from_json, read("-", json.as_bytes()).unwrap());
+        assert_eq!(from_json, read("-", yaml.as_bytes()).unwrap());
+        assert_eq!((from_json[0].id.as_str(), from_json[1].id.as_str()), ("a1", "b"));
+        assert_eq!(from_json[1].spec, r#"{"field":"cost","value":1.50}"#);
+        assert_eq!(from_json[1].assertion().unwrap().request_id.as_str(), "r");
+    }
+
+    #[test]
+    fn all_mistakes_are_said_at_once_with_their_places() {
+        let text = "- type: contnt\n  spec: {}\n- tpye: trace\n  spec: { chek: x }\n- type: content\n  spec: { chek: contains }\n- 5\n- assertion_id: a1\n  type: schema\n  spec: []\n";
+        let lines = mistakes("a.yaml", text);
+        assert_eq!(
+            lines,
+            [
+                "a.yaml:1:9: `contnt` is not a type of assertion; did you mean `content`?",
+                "a.yaml:3:3: `type` is missing: schema, constraint, trace, content, embedding, llm_judge, trace_tree, plugin",
+                "a.yaml:3:3: unknown key `tpye` in an assertion; did you mean `type`?",
+                "a.yaml:6:11: unknown key `chek` in the spec of `content`; did you mean `check`?",
+                "a.yaml:7:3: an assertion is an object, not a number",
+                "a.yaml:8:17: `a1` is the id of another assertion, at a.yaml:1:3",
+                "a.yaml:10:9: `spec` is an object, not an array",
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_to_check_is_a_mistake() {
+        for text in ["[]", r#"{"assertions": []}"#] {
+            assert!(mistakes("a.json", text)[0].contains("nothing would be checked"), "{text}");
+        }
+        for text in ["{}", "5", "null", r#"{"assertions": {}}"#, "", "[{}]", r#"[{"type": 1, "spec": {}}]"#] {
+            assert!(mistakes("a.json", text)[0].starts_with("a.json:1:"), "{text}");
+        }
+        let long = format!(r#"[{{"assertion_id":"{}","type":"plugin","spec":{{}}}}]"#, "x".repeat(100_000));
+        assert!(mistakes("a.json", &long)[0].contains("longer than"));
+    }
+
+    #[test]
+    fn mistakes_without_end_are_bounded() {
+        let text = format!("[{}]", vec![r#"{"tpe":1}"#; 5000].join(","));
+        assert!(mistakes("a.json", &text).len() <= MAX_MISTAKES + 1);
+    }
+}

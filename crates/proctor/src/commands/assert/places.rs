@@ -1,0 +1,240 @@
+//! Where values stand in a file of assertions, written in JSON or YAML.
+
+use std::collections::HashMap;
+
+use proctor_core::json::Json;
+use proctor_policy::document::{Position, yaml_to_json};
+use saphyr_parser::{Event, Parser};
+
+/// Deeper values than this are nobody's members but the author's own: `/assertions/0/spec/check`.
+const DEEPEST: usize = 4;
+
+/// A value, and where its parts stand.
+pub(super) struct Located {
+    pub(super) value: Json,
+    places: HashMap<String, Place>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    name: Position,
+    value: Position,
+}
+
+const START: Position = Position { line: 1, column: 1 };
+
+impl Located {
+    /// Where the value at this pointer begins; the start of the file if that is not known.
+    pub(super) fn value_at(&self, pointer: &str) -> Position {
+        self.places.get(pointer).map_or(START, |place| place.value)
+    }
+
+    /// Where the name of the member at this pointer begins.
+    pub(super) fn name_at(&self, pointer: &str) -> Position {
+        self.places.get(pointer).map_or(START, |place| place.name)
+    }
+
+    /// Reads JSON.
+    pub(super) fn read_json(file: &str, source: &[u8]) -> Result<Located, Vec<String>> {
+        let source = source.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source);
+        let value = Json::parse(source)
+            .map_err(|error| vec![format!("{file}:{}:{}: {}", error.line, error.column, error.problem)])?;
+        let text = String::from_utf8_lossy(source);
+        Ok(Located { value, places: json_places(&text) })
+    }
+
+    /// Reads YAML.
+    pub(super) fn read_yaml(file: &str, source: &[u8]) -> Result<Located, Vec<String>> {
+        let value = yaml_to_json(file, source)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let text = String::from_utf8_lossy(source);
+        Ok(Located { value, places: yaml_places(text.strip_prefix('\u{feff}').unwrap_or(&text)) })
+    }
+}
+
+/// Follows the parts of a value in the order in which they are written.
+#[derive(Default)]
+struct Walker {
+    around: Vec<Around>,
+    places: HashMap<String, Place>,
+}
+
+enum Around {
+    List { next: usize },
+    Map { name: Option<(String, Position)> },
+}
+
+impl Walker {
+    /// A string, number or other single value, or the name of a member.
+    fn single(&mut self, text: impl FnOnce() -> String, at: Position) {
+        match self.around.last_mut() {
+            Some(Around::Map { name: name @ None }) => *name = Some((text(), at)),
+            _ => {
+                self.begin(at);
+                self.end();
+            }
+        }
+    }
+
+    fn open(&mut self, inside: Around, at: Position) {
+        self.begin(at);
+        self.around.push(inside);
+    }
+
+    fn close(&mut self) {
+        self.around.pop();
+        self.end();
+    }
+
+    /// Notes the place of a value that begins here.
+    fn begin(&mut self, at: Position) {
+        if self.around.len() > DEEPEST {
+            return;
+        }
+        let mut pointer = String::new();
+        let mut name_at = at;
+        for around in &self.around {
+            pointer.push('/');
+            match around {
+                Around::List { next } => pointer.push_str(&next.to_string()),
+                Around::Map { name: Some((name, at)) } => {
+                    pointer.push_str(&escaped(name));
+                    name_at = *at;
+                }
+                Around::Map { name: None } => {}
+            }
+        }
+        self.places.insert(pointer, Place { name: name_at, value: at });
+    }
+
+    /// A value has ended: the next one stands behind it.
+    fn end(&mut self) {
+        match self.around.last_mut() {
+            Some(Around::List { next }) => *next += 1,
+            Some(Around::Map { name }) => *name = None,
+            None => {}
+        }
+    }
+}
+
+/// A name as a part of a JSON pointer.
+pub(super) fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Where the parts of a JSON text stand. It is known to be one, so signs need no checking.
+fn json_places(text: &str) -> HashMap<String, Place> {
+    let mut walker = Walker::default();
+    let mut at = START;
+    let mut characters = text.char_indices().peekable();
+    while let Some((offset, character)) = characters.next() {
+        let here = at;
+        at = after(at, character);
+        match character {
+            '{' => walker.open(Around::Map { name: None }, here),
+            '[' => walker.open(Around::List { next: 0 }, here),
+            '}' | ']' => walker.close(),
+            '"' => {
+                let mut end = offset + 1;
+                let mut masked = false;
+                for (offset, character) in characters.by_ref() {
+                    at = after(at, character);
+                    end = offset + character.len_utf8();
+                    if character == '"' && !masked {
+                        break;
+                    }
+                    masked = character == '\\' && !masked;
+                }
+                let written = text.get(offset..end).unwrap_or_default();
+                walker.single(|| serde_json::from_str(written).unwrap_or_default(), here);
+            }
+            ',' | ':' => {}
+            space if space.is_ascii_whitespace() => {}
+            _ => {
+                let part =
+                    |character: char| !matches!(character, ',' | '}' | ']') && !character.is_whitespace();
+                while let Some((_, character)) = characters.next_if(|(_, character)| part(*character)) {
+                    at = after(at, character);
+                }
+                walker.single(String::new, here);
+            }
+        }
+    }
+    walker.places
+}
+
+fn after(at: Position, character: char) -> Position {
+    match character {
+        '\n' => Position { line: at.line + 1, column: 1 },
+        _ => Position { line: at.line, column: at.column + 1 },
+    }
+}
+
+/// Where the parts of a YAML text stand. It was read once already, so a parser that stops only ends the list of places.
+fn yaml_places(text: &str) -> HashMap<String, Place> {
+    let mut walker = Walker::default();
+    let mut parser = Parser::new_from_str(text);
+    while let Some(Ok((event, span))) = parser.next_event() {
+        let at = Position { line: span.start.line(), column: span.start.col() + 1 };
+        match event {
+            Event::MappingStart(..) => walker.open(Around::Map { name: None }, at),
+            Event::SequenceStart(..) => walker.open(Around::List { next: 0 }, at),
+            Event::MappingEnd | Event::SequenceEnd => walker.close(),
+            Event::Scalar(text, ..) => walker.single(|| text.into_owned(), at),
+            // What an alias stands for was written elsewhere; the alias is where it is used.
+            Event::Alias(_) => walker.single(String::new, at),
+            Event::StreamEnd => break,
+            _ => {}
+        }
+    }
+    walker.places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(located: &Located) -> Vec<String> {
+        let mut list: Vec<String> = located
+            .places
+            .iter()
+            .map(|(pointer, place)| {
+                format!(
+                    "{pointer} {}:{} {}:{}",
+                    place.name.line, place.name.column, place.value.line, place.value.column
+                )
+            })
+            .collect();
+        list.sort();
+        list
+    }
+
+    #[test]
+    fn json_and_yaml_have_the_same_places_for_the_same_text() {
+        let text = "[\n {\"type\": \"a\", \"spec\": {\"x/y\": [1, true], \"\\\"ö\": null}},\n {}, -1.5e3 ]\n";
+        let json = Located::read_json("f", text.as_bytes()).unwrap();
+        let yaml = Located::read_yaml("f", text.as_bytes()).unwrap();
+        assert_eq!(places(&json), places(&yaml));
+        assert_eq!(json.name_at("/0/spec/x~1y"), Position { line: 2, column: 25 });
+        assert_eq!(json.value_at("/0/spec/\"ö"), Position { line: 2, column: 50 });
+        assert_eq!(json.value_at("/2"), Position { line: 3, column: 6 });
+        assert_eq!(json.value_at("/nowhere"), START);
+    }
+
+    #[test]
+    fn block_style_and_aliases() {
+        let text =
+            "assertions:\n  - &one\n    type: content\n    spec: {check: contains}\n  - *one\n  - type: x\n";
+        let yaml = Located::read_yaml("f", text.as_bytes()).unwrap();
+        assert_eq!(yaml.name_at("/assertions/0/spec/check"), Position { line: 4, column: 12 });
+        assert_eq!(yaml.value_at("/assertions/1").line, 5);
+        assert_eq!(yaml.value_at("/assertions/2/type"), Position { line: 6, column: 11 });
+    }
+
+    #[test]
+    fn what_python_writes_is_read_as_json() {
+        let located = Located::read_json("f", br#"[{"type":"\ud83d\ude00"}]"#).unwrap();
+        assert_eq!(located.value.pointer("/0/type").and_then(Json::as_str), Some("😀"));
+        assert!(Located::read_json("f", b"[1,\n 2,]").err().unwrap()[0].starts_with("f:2:4: "));
+    }
+}
