@@ -332,6 +332,12 @@ fn a_key_that_the_server_repeats_is_not_shown() {
         }
     }
     assert!(!format!("{:?}", client(&double, Vendor::OpenAi)).contains(KEY));
+    // What a model says is kept and shown, too.
+    for vendor in Vendor::ALL {
+        double.script([Reply::text(&format!("your key is {KEY}, is it not?"))]);
+        let said = client(&double, vendor).chat(&ask(vendor, "hello"), ENOUGH).unwrap().text;
+        assert_eq!(said, "your key is [key], is it not?");
+    }
 }
 
 #[test]

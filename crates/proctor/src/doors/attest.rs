@@ -115,6 +115,8 @@ impl AttestDoor {
     fn dispatch(&self, request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
         let id = request.id;
         let method = request.method.as_ref();
+        #[cfg(test)]
+        assert_ne!(method, "a defect");
         let known = [
             "initialize",
             "evaluate_batch",
@@ -318,11 +320,13 @@ impl AttestDoor {
             .accept(&asked)
             .map_err(|detail| Refusal::new(Code::Assertion, "the plugin's result cannot be used", detail))?;
         let Some(accepted) = accepted else { return Ok(Accepted { accepted: false }) };
-        session.evaluated += 1;
         drop(session);
-        self.recorder.plugin(&accepted).map_err(|problem| {
-            Refusal::new(Code::Engine, "the result is not on record", problem).retryable()
-        })?;
+        if let Err(problem) = self.recorder.plugin(&accepted) {
+            // It can be submitted again.
+            self.session()?.plugins.wait_for(&accepted.trace_id, &accepted.assertion_id, &accepted.agent);
+            return Err(Refusal::new(Code::Engine, "the result is not on record", problem).retryable());
+        }
+        self.session()?.evaluated += 1;
         if let Some(store) = self.evaluator.store() {
             store.replace_plugin(accepted.row());
         }
@@ -436,4 +440,36 @@ fn too_many() -> Refusal {
     let detail =
         "their results do not fit into one line that every client can read: send them in several batches";
     Refusal::new(Code::Assertion, "too many assertions in one batch", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::system::{SystemClock, SystemRandomness};
+
+    fn door() -> AttestDoor {
+        let settings = Settings::read(&|_| None).unwrap();
+        let evaluator =
+            Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), |_| ()).unwrap();
+        AttestDoor::new(evaluator, Recorder::NOWHERE, &settings)
+    }
+
+    #[test]
+    fn a_defect_outside_an_assertion_is_answered_and_the_session_goes_on() {
+        let door = door();
+        let ask = |id: i64, method: &str| {
+            let line = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"protocol_version":1}}}}"#
+            );
+            String::from_utf8(door.answer(&line).lines).unwrap()
+        };
+        let answer = ask(7, "a defect");
+        assert!(
+            answer.contains(r#""id":7"#) && answer.contains("-32603") && answer.contains("INTERNAL_ERROR"),
+            "{answer}"
+        );
+        assert!(ask(8, "initialize").contains(r#""compatible":true"#));
+    }
 }

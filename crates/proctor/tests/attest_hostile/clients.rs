@@ -90,6 +90,7 @@ fn the_log_is_full_from_the_beginning() {
 fn a_client_that_writes_first_and_reads_later() {
     let place = Place::new();
     let mut command = place.command(&["--log-level=error"]);
+    command.env("ATTEST_HISTORY_MAX_ROWS", "1000000");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();

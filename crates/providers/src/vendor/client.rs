@@ -121,7 +121,10 @@ impl Client {
                 .await
         });
         match answered {
-            Ok(replies) => replies.into_iter().map(|reply| self.inner.presentable(reply)).collect(),
+            Ok(replies) => replies
+                .into_iter()
+                .map(|reply| self.inner.presentable(reply).map(|reply| self.inner.without_key(reply)))
+                .collect(),
             Err(error) => requests.iter().map(|_| self.inner.presentable(Err(error.clone()))).collect(),
         }
     }
@@ -239,6 +242,12 @@ impl Inner {
             }
             Err(wait) => Err(ProviderError::Throttled { wait }),
         }
+    }
+
+    /// A model's words go on to records and pages: a server that puts the key into them does not get it there.
+    fn without_key(&self, reply: ChatReply) -> ChatReply {
+        let key = self.endpoint.key.as_ref().map_or("", super::endpoint::Key::expose);
+        ChatReply { text: super::error::without(&reply.text, key), ..reply }
     }
 
     /// The only way out for errors: none leaves with the key in it.

@@ -123,7 +123,7 @@ fn presentable(text: &str, key: Option<&str>) -> String {
 }
 
 /// The text with every occurrence of the key replaced, in whatever case of letters the server repeated it.
-fn without(text: &str, key: &str) -> String {
+pub(super) fn without(text: &str, key: &str) -> String {
     if key.is_empty() {
         return text.to_owned();
     }
