@@ -1,11 +1,35 @@
-//! Compiles the gRPC service, without a system `protoc`.
+//! Compiles the gRPC services, without a system `protoc`.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
+    println!("cargo:rerun-if-changed=../wire/proto");
     #[cfg(feature = "grpc")]
     {
         let files = protox::compile(["proctor/ahp/v1/harness.proto"], ["proto"])?;
         tonic_prost_build::configure().compile_fds(files)?;
+        assembly()?;
     }
+    Ok(())
+}
+
+/// The services of Agent Assembly; their messages are those of the wire crate.
+#[cfg(feature = "grpc")]
+fn assembly() -> Result<(), Box<dyn std::error::Error>> {
+    let services = [
+        "agent.proto",
+        "approval.proto",
+        "audit.proto",
+        "invalidation.proto",
+        "policy.proto",
+        "topology.proto",
+    ];
+    let mut stubs = tonic_prost_build::configure().codec_path("crate::assembly::codec::BoundedCodec");
+    for package in ["agent", "approval", "audit", "common", "gateway", "policy", "topology"] {
+        stubs = stubs.extern_path(
+            format!(".assembly.{package}.v1"),
+            format!("::proctor_wire::assembly::proto::{package}::v1"),
+        );
+    }
+    stubs.compile_fds(protox::compile(services, ["../wire/proto/assembly"])?)?;
     Ok(())
 }

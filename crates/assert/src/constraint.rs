@@ -1,18 +1,19 @@
 //! A number has a bound: cost, tokens, time, how many steps, or any number that the trace carries.
 
-use std::cmp::Ordering;
-use std::fmt;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::check::Fold;
-use crate::raw;
+use crate::raw::{self, Twice};
 use crate::spec;
-use crate::target::{Resolved, Target};
+use crate::target::{self, Resolved, Target};
 use crate::text::Text;
-use crate::trace::{Head, Step};
-use crate::verdict::Verdict;
+use crate::trace::{Head, Step, StepKind};
+use crate::verdict::{Status, Verdict, cut};
+
+mod bound;
+
+pub(crate) use bound::{Bound, Quantity};
 
 /// The members that a spec may have.
 pub(crate) const MEMBERS: &[&str] =
@@ -25,10 +26,16 @@ pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Box<dyn Fold>, Verdict>
         spec::either(written.field, written.target).ok_or_else(|| spec::missing("field", "a constraint"))?;
     let operator = spec::either(written.operator, written.op)
         .ok_or_else(|| spec::missing("operator", "a constraint"))?;
+    let number = |name: &str, raw: Option<&RawValue>| raw.map(|raw| Quantity::read(name, raw)).transpose();
     Ok(Box::new(Constraint {
         path: field.as_str().to_owned(),
         field: Field::parse(&field)?,
-        bound: Bound::read(&operator, written.value, written.min, written.max)?,
+        bound: Bound::read(
+            &operator,
+            number("value", written.value)?,
+            number("min", written.min)?,
+            number("max", written.max)?,
+        )?,
         soft: written.soft.unwrap_or(false),
     }))
 }
@@ -43,102 +50,14 @@ struct Written<'a> {
     operator: Option<Text<'a>>,
     #[serde(borrow, default)]
     op: Option<Text<'a>>,
-    #[serde(default)]
-    value: Option<f64>,
-    #[serde(default)]
-    min: Option<f64>,
-    #[serde(default)]
-    max: Option<f64>,
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    min: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    max: Option<&'a RawValue>,
     #[serde(default)]
     soft: Option<bool>,
-}
-
-/// What a number is held against.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Bound {
-    /// Less than.
-    Below(f64),
-    /// Less than or equal.
-    AtMost(f64),
-    /// Greater than.
-    Above(f64),
-    /// Greater than or equal.
-    AtLeast(f64),
-    /// Exactly.
-    Equal(f64),
-    /// Anything else.
-    NotEqual(f64),
-    /// From the first to the second, both included.
-    Between(f64, f64),
-}
-
-impl Bound {
-    /// The bound that an operator and its operands make.
-    pub(crate) fn read(
-        operator: &str,
-        value: Option<f64>,
-        min: Option<f64>,
-        max: Option<f64>,
-    ) -> Result<Bound, Verdict> {
-        let make = match operator {
-            "lt" | "<" => Bound::Below,
-            "lte" | "<=" => Bound::AtMost,
-            "gt" | ">" => Bound::Above,
-            "gte" | ">=" => Bound::AtLeast,
-            "eq" | "==" => Bound::Equal,
-            "neq" | "!=" => Bound::NotEqual,
-            "between" => {
-                let min = min.ok_or_else(|| spec::missing("min", "`between`"))?;
-                let max = max.ok_or_else(|| spec::missing("max", "`between`"))?;
-                return Bound::range(min, max);
-            }
-            _ => return Err(unknown_operator(operator)),
-        };
-        value.map(make).ok_or_else(|| spec::missing("value", &format!("`{operator}`")))
-    }
-
-    /// From `min` to `max`, both included.
-    pub(crate) fn range(min: f64, max: f64) -> Result<Bound, Verdict> {
-        if min > max {
-            return Err(Verdict::error(format!("`min` is {min} and `max` is {max}: no number lies between"))
-                .suggest("exchange `min` and `max`"));
-        }
-        Ok(Bound::Between(min, max))
-    }
-
-    /// Whether a number is within it.
-    pub(crate) fn holds(self, number: f64) -> bool {
-        match self {
-            Bound::Below(bound) => number < bound,
-            Bound::AtMost(bound) => number <= bound,
-            Bound::Above(bound) => number > bound,
-            Bound::AtLeast(bound) => number >= bound,
-            Bound::Equal(bound) => number.partial_cmp(&bound) == Some(Ordering::Equal),
-            Bound::NotEqual(bound) => number.partial_cmp(&bound) != Some(Ordering::Equal),
-            Bound::Between(min, max) => min <= number && number <= max,
-        }
-    }
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Bound::Below(bound) => write!(formatter, "less than {bound}"),
-            Bound::AtMost(bound) => write!(formatter, "at most {bound}"),
-            Bound::Above(bound) => write!(formatter, "more than {bound}"),
-            Bound::AtLeast(bound) => write!(formatter, "at least {bound}"),
-            Bound::Equal(bound) => write!(formatter, "exactly {bound}"),
-            Bound::NotEqual(bound) => write!(formatter, "not {bound}"),
-            Bound::Between(min, max) => write!(formatter, "from {min} to {max}"),
-        }
-    }
-}
-
-fn unknown_operator(operator: &str) -> Verdict {
-    const OPERATORS: &str = "lt, lte, gt, gte, eq, neq, between";
-    Verdict::error(format!("`{operator}` is not an operator"))
-        .evidence(OPERATORS, operator)
-        .suggest(format!("use one of: {OPERATORS}"))
 }
 
 struct Constraint {
@@ -159,10 +78,11 @@ impl Fold for Constraint {
             Err(verdict) => return verdict,
         };
         let Constraint { path, bound, .. } = self;
-        if bound.holds(number) {
-            return Verdict::pass(format!("`{path}` is {number}, which is {bound}"));
+        let remark = self.field.remark(head);
+        if bound.holds(&number) {
+            return Verdict::pass(format!("`{path}` is {number}, which is {bound}{remark}"));
         }
-        Verdict::fail(self.soft, format!("`{path}` is {number}, but should be {bound}"))
+        Verdict::fail(self.soft, format!("`{path}` is {number}, but should be {bound}{remark}"))
             .at(path.as_str())
             .evidence(bound.to_string(), number.to_string())
             .suggest("find out what drives the number, or change the bound")
@@ -171,47 +91,54 @@ impl Fold for Constraint {
 
 impl Constraint {
     /// The number that the trace has there. One that is not there fails hard: nothing was measured.
-    fn number(&self, head: &Head<'_>) -> Result<f64, Verdict> {
+    fn number(&self, head: &Head<'_>) -> Result<Quantity, Verdict> {
         match &self.field {
-            Field::Count(_, count) => {
-                #[expect(clippy::cast_precision_loss, reason = "no trace has 2^53 steps")]
-                return Ok(*count as f64);
-            }
+            Field::Count(_, count) => Ok((*count).into()),
             Field::Metadata(members) => self.metadata(head, members),
-            Field::Value(target) => match target.resolve(head)? {
-                Resolved::Value(value) => self.read(&value),
-                Resolved::Empty => Err(self.no_number("it is not set")),
+            Field::Value { target, whole } => match target.resolve(head) {
+                Ok(Resolved::Value(value)) => self.read(&value),
+                Ok(Resolved::Empty) => Err(self.no_number("it is not set")),
+                // What is not there may be the length of what is.
+                Err(absent) if absent.status == Status::HardFail => match whole {
+                    Some(whole) => match whole.resolve(head) {
+                        Ok(Resolved::Value(value)) => raw::length(&value).map(Quantity::from).ok_or(absent),
+                        Err(ambiguous) if ambiguous.status == Status::Error => Err(ambiguous),
+                        Ok(Resolved::Empty) | Err(_) => Err(absent),
+                    },
+                    None => Err(absent),
+                },
+                Err(ambiguous) => Err(ambiguous),
             },
         }
     }
 
-    fn metadata(&self, head: &Head<'_>, members: &[String]) -> Result<f64, Verdict> {
-        let known = match members {
-            [only] => match only.as_str() {
-                "cost_usd" => head.metadata.cost_usd,
-                "total_tokens" => head.metadata.total_tokens,
-                "latency_ms" => head.metadata.latency_ms,
-                _ => None,
-            },
-            _ => None,
-        };
-        if let Some(number) = known {
-            return Ok(number);
-        }
+    fn metadata(&self, head: &Head<'_>, members: &[String]) -> Result<Quantity, Verdict> {
+        let ambiguous = |twice: &Twice| target::ambiguous(&self.path, twice);
         let mut here = head.metadata.raw.map(RawValue::get);
-        for name in members {
-            here = here.and_then(|object| raw::member(object, name)).map(RawValue::get);
+        for (at, name) in members.iter().enumerate() {
+            let Some(object) = here else { break };
+            let found = raw::sole_member(object, name).map_err(|twice| ambiguous(&twice))?;
+            if found.is_none() && at > 0 && at + 1 == members.len() && name == LENGTH {
+                return match raw::duplicate(object) {
+                    Some(twice) => Err(ambiguous(&twice)),
+                    None => raw::length(object).map(Quantity::from).ok_or_else(|| {
+                        self.no_number("there is no list and no object whose length it could be")
+                    }),
+                };
+            }
+            here = found.map(RawValue::get);
         }
-        here.map_or_else(|| Err(self.no_number("it is not set")), |value| self.read(value))
+        match here {
+            Some(value) => self.read(value),
+            None => known(head, members).ok_or_else(|| self.no_number("it is not set")),
+        }
     }
 
-    fn read(&self, value: &str) -> Result<f64, Verdict> {
+    fn read(&self, value: &str) -> Result<Quantity, Verdict> {
         match value.trim() {
             "null" => Err(self.no_number("it is not set")),
-            value => serde_json::from_str(value).map_err(|_| {
-                let shown: String = value.chars().take(80).collect();
-                self.no_number(&format!("it is `{shown}`"))
-            }),
+            value => Quantity::parse(value)
+                .ok_or_else(|| self.no_number(&format!("it is `{}`", cut(value, SHOWN)))),
         }
     }
 
@@ -223,15 +150,33 @@ impl Constraint {
     }
 }
 
+/// A number that the trace was given with but does not carry as text.
+fn known(head: &Head<'_>, members: &[String]) -> Option<Quantity> {
+    let [only] = members else { return None };
+    let number = match only.as_str() {
+        "cost_usd" => head.metadata.cost_usd,
+        "total_tokens" => head.metadata.total_tokens,
+        "latency_ms" => head.metadata.latency_ms,
+        _ => None,
+    };
+    number.map(Quantity::from)
+}
+
 /// Where the number is.
 enum Field {
     /// How many steps there are of a kind; counted as they come.
-    Count(Counted, u64),
+    Count(Counted, usize),
     /// A member of the metadata.
     Metadata(Vec<String>),
-    /// A value in the output or in a step.
-    Value(Target),
+    /// A value in the output or in a step. If the path asks for a length, also that of which it would be the length.
+    Value { target: Target, whole: Option<Target> },
 }
+
+/// The member that, where there is none of this name, is the number of elements or members.
+const LENGTH: &str = "length";
+
+/// How many bytes of a value are shown that is no number.
+const SHOWN: usize = 80;
 
 enum Counted {
     All,
@@ -242,7 +187,7 @@ enum Counted {
 impl Field {
     fn parse(path: &str) -> Result<Field, Verdict> {
         if let Some(counted) = Counted::parse(path) {
-            return Ok(Field::Count(counted, 0));
+            return counted.map(|counted| Field::Count(counted, 0));
         }
         if let Some(rest) = path.strip_prefix("metadata.") {
             let members: Vec<String> = rest.split('.').map(str::to_owned).collect();
@@ -250,9 +195,10 @@ impl Field {
                 return Ok(Field::Metadata(members));
             }
         }
-        Target::parse(path).map(Field::Value).map_err(|_| {
+        let whole = path.strip_suffix(".length").and_then(|whole| Target::parse(whole).ok());
+        Target::parse(path).map(|target| Field::Value { target, whole }).map_err(|_| {
             Verdict::error(format!("`{path}` is not a field that can be compared")).at(path).suggest(
-                "use `metadata.NAME`, `steps.length`, `steps[?type=='KIND'].length`, `steps[?name=='TOOL'].length`, \
+                "use `metadata.NAME`, `metadata.NAME.length`, `steps.length`, `steps[?type=='KIND'].length`, `steps[?name=='TOOL'].length`, \
                  `output.NAME`, `steps[?name=='TOOL'].args.NAME` or `steps[?name=='TOOL'].result.NAME`",
             )
         })
@@ -261,29 +207,61 @@ impl Field {
     fn step(&mut self, step: &Step<'_>) {
         match self {
             Field::Count(counted, count) if counted.includes(step) => *count = count.saturating_add(1),
-            Field::Value(target) => target.step(step),
+            Field::Value { target, whole } => {
+                target.step(step);
+                if let Some(whole) = whole {
+                    whole.step(step);
+                }
+            }
             Field::Count(..) | Field::Metadata(_) => {}
+        }
+    }
+
+    fn remark(&self, head: &Head<'_>) -> &'static str {
+        match self {
+            Field::Value { target, .. } => target.remark(head),
+            Field::Count(..) | Field::Metadata(_) => "",
         }
     }
 }
 
 impl Counted {
-    fn parse(path: &str) -> Option<Counted> {
+    const KINDS: [StepKind<'static>; 4] =
+        [StepKind::LlmCall, StepKind::ToolCall, StepKind::Retrieval, StepKind::AgentCall];
+
+    /// Reads a path if it counts steps; one that can never count any is a mistake.
+    fn parse(path: &str) -> Option<Result<Counted, Verdict>> {
         if path == "steps.length" {
-            return Some(Counted::All);
+            return Some(Ok(Counted::All));
         }
         let inside = |prefix: &str| {
             let word = path.strip_prefix(prefix)?.strip_suffix("'].length")?;
-            (!word.contains('\'')).then(|| word.to_owned())
+            (!word.contains('\'')).then_some(word)
         };
-        inside("steps[?type=='").map(Counted::Kind).or_else(|| inside("steps[?name=='").map(Counted::Name))
+        if let Some(kind) = inside("steps[?type=='") {
+            return Some(if Counted::KINDS.iter().any(|known| known.word() == kind) {
+                Ok(Counted::Kind(kind.to_owned()))
+            } else {
+                let kinds = Counted::KINDS.each_ref().map(StepKind::word).join(", ");
+                Err(Verdict::error(format!("`{kind}` is not a type of step: `{path}` would always be 0"))
+                    .at(path)
+                    .evidence(kinds.as_str(), kind)
+                    .suggest(format!("use one of: {kinds}")))
+            });
+        }
+        inside("steps[?name=='").map(|name| match name {
+            "" => Err(Verdict::error(format!("`{path}` names no step"))
+                .at(path)
+                .suggest("write the tool's name between the quotes")),
+            name => Ok(Counted::Name(name.to_owned())),
+        })
     }
 
     fn includes(&self, step: &Step<'_>) -> bool {
         match self {
             Counted::All => true,
             Counted::Kind(kind) => step.kind.word() == kind,
-            Counted::Name(name) => step.name.as_str() == name,
+            Counted::Name(name) => step.is_named(name),
         }
     }
 }

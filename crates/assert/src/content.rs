@@ -14,7 +14,9 @@ use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
 
 mod pattern;
+mod reader;
 mod rule;
+mod words;
 
 use rule::Rule;
 
@@ -56,16 +58,17 @@ struct Written<'a> {
     /// A text, or a number for `word_count`.
     #[serde(borrow, default)]
     value: Option<&'a RawValue>,
+    /// `null` is no word: it is told apart from an empty one.
     #[serde(borrow, default)]
-    values: Option<Vec<Text<'a>>>,
+    values: Option<Vec<Option<Text<'a>>>>,
     #[serde(borrow, default)]
     pattern: Option<Text<'a>>,
     #[serde(default)]
     case_sensitive: Option<bool>,
-    #[serde(default)]
-    min: Option<f64>,
-    #[serde(default)]
-    max: Option<f64>,
+    #[serde(borrow, default)]
+    min: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    max: Option<&'a RawValue>,
     #[serde(borrow, default)]
     operator: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -93,9 +96,12 @@ impl Fold for Content {
         };
         let (plain, normalised) = (resolved.plain(), resolved.normalised());
         let lower = !self.case_sensitive && self.rule.knows_case();
+        let fold = |text: Cow<'_, str>| if lower { lowered(&text).into_owned() } else { text.into_owned() };
+        let strings = if self.rule.looks_inside() { resolved.strings() } else { Vec::new() };
         let views = Views {
             text: if lower { lowered(&plain) } else { Cow::Borrowed(plain.as_ref()) },
-            other: normalised.map(|text| if lower { lowered(&text).into_owned() } else { text }),
+            other: normalised.map(|text| fold(Cow::Owned(text))),
+            strings: strings.into_iter().map(fold).collect(),
         };
         let path = self.target.path();
         let remark = self.target.remark(head);
@@ -115,15 +121,23 @@ impl Fold for Content {
     }
 }
 
-/// The text as it is looked at: as it came, and if it is JSON also without what depends on its writer.
+/// The text as it is looked at: as it came, and if it is JSON also without what depends on its writer, and each string in it as what
+/// it says.
 struct Views<'t> {
     text: Cow<'t, str>,
     other: Option<String>,
+    strings: Vec<String>,
 }
 
 impl Views<'_> {
-    fn any(&self, test: impl Fn(&str) -> bool) -> bool {
-        test(&self.text) || self.other.as_deref().is_some_and(test)
+    /// The text as a whole, in each of its forms.
+    fn whole(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.text.as_ref()).chain(self.other.as_deref())
+    }
+
+    /// The text as a whole and each string in it.
+    fn anywhere(&self) -> impl Iterator<Item = &str> {
+        self.whole().chain(self.strings.iter().map(String::as_str))
     }
 }
 

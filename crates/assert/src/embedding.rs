@@ -172,4 +172,14 @@ mod tests {
         let trace = Trace::parse(r#"{"trace_id": "t", "output": {"message": "said"}}"#).unwrap();
         assert_eq!(asked.texts(&trace.head).unwrap()[0], "said");
     }
+
+    #[test]
+    fn members_that_stand_twice_cannot_be_compared() {
+        let trace =
+            Trace::parse(r#"{"trace_id": "t", "output": {"message": {"a": "x", "a": "y"}}}"#).unwrap();
+        let asked = similarity(r#"{"reference": "r"}"#).unwrap();
+        let verdict = asked.texts(&trace.head).unwrap_err();
+        assert_eq!(verdict.status, Status::Error);
+        assert!(verdict.explanation.contains("`a` twice"), "{}", verdict.explanation);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::LocationSegment;
 use jsonschema::{ValidationError, Validator};
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use crate::target::{Resolved, Target};
 use crate::text::Text;
 use crate::tools::Tools;
 use crate::trace::{Head, Step};
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, cut};
 
 mod build;
 mod graph;
@@ -110,12 +111,18 @@ impl Schema {
     /// The first few things that are wrong. Collecting them can cost far more than finding that there are some.
     fn violations(&self, value: &Value, size: measure::Size) -> Vec<Violation> {
         const SHOWN: usize = 3;
+        const LOOKED_AT: usize = 50;
         if !self.shape.allows_details(size) {
             return Vec::new();
         }
         let read = |error: ValidationError<'_>| Violation::read(self.target.path(), &error);
         if size.is_small() {
-            self.validator.iter_errors(value).take(SHOWN).map(read).collect()
+            // In the order of their places: that of the library depends on how its maps were built.
+            let mut violations: Vec<Violation> =
+                self.validator.iter_errors(value).take(LOOKED_AT).map(read).collect();
+            violations.sort_by(|left, right| left.path.cmp(&right.path));
+            violations.truncate(SHOWN);
+            violations
         } else {
             self.validator.validate(value).err().map(read).into_iter().collect()
         }
@@ -152,7 +159,7 @@ impl Violation {
         }
         Violation {
             path: clipped(&path),
-            said: clipped(&error.to_string()),
+            said: clipped(&reason(error)),
             expected: format!(
                 "a value that satisfies `{}` of the schema",
                 clipped(error.schema_path().as_str())
@@ -162,13 +169,19 @@ impl Violation {
     }
 }
 
+/// What is wrong, without the value that it is wrong with: a long one would leave no room for the reason.
+fn reason(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        ValidationErrorKind::PropertyNames { error } => format!("a member's name: {}", reason(error)),
+        ValidationErrorKind::Constant { expected_value } => format!("it is not {expected_value}"),
+        ValidationErrorKind::Not { schema } => format!("it is what `not` excludes: {schema}"),
+        _ => error.masked_with("it").to_string(),
+    }
+}
+
 /// As much of a text as belongs into an explanation.
 fn clipped(text: &str) -> String {
-    const LENGTH: usize = 160;
-    match text.get(..text.floor_char_boundary(LENGTH)) {
-        Some(piece) if piece.len() < text.len() => format!("{piece}…"),
-        _ => text.to_owned(),
-    }
+    cut(text, 160).into_owned()
 }
 
 #[cfg(test)]

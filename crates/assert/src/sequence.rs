@@ -2,11 +2,11 @@
 
 mod arguments;
 mod count;
+mod exact;
 mod order;
 pub(crate) mod part;
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::check::Fold;
@@ -15,10 +15,11 @@ use crate::text::Text;
 use crate::tools::Tools;
 use crate::verdict::Verdict;
 
-pub(crate) use arguments::same_number;
+use arguments::Sought;
 pub(crate) use count::missing_of;
+pub(crate) use exact::Figure;
 pub(crate) use order::allowed;
-use part::{Pair, folded};
+use part::{Name, Pair, folded};
 
 /// The members that a spec may have.
 pub(crate) const MEMBERS: &[&str] = &[
@@ -47,13 +48,13 @@ struct Written<'a> {
     #[serde(borrow, default)]
     check: Text<'a>,
     #[serde(borrow, default)]
-    tools: Option<Vec<Text<'a>>>,
+    tools: Option<Vec<Name<'a>>>,
     #[serde(borrow, default)]
-    tool_names: Option<Vec<Text<'a>>>,
+    tool_names: Option<Vec<Name<'a>>>,
     #[serde(borrow, default)]
-    tool: Option<Text<'a>>,
+    tool: Option<Name<'a>>,
     #[serde(borrow, default)]
-    tool_name: Option<Text<'a>>,
+    tool_name: Option<Name<'a>>,
     #[serde(default)]
     max_repetitions: Option<Whole>,
     #[serde(default)]
@@ -64,9 +65,9 @@ struct Written<'a> {
     value: Option<Whole>,
     #[serde(borrow, default)]
     transitions: Option<Vec<Pair<'a>>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "as_written")]
     args: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "as_written")]
     result: Option<&'a RawValue>,
     #[serde(default)]
     all: Option<bool>,
@@ -74,11 +75,20 @@ struct Written<'a> {
     soft: Option<bool>,
 }
 
+/// Keeps `null` apart from an absent member: it is a value that a call may have.
+fn as_written<'de: 'a, 'a, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&'a RawValue>::deserialize(deserializer).map(Some)
+}
+
 /// Makes a check of a spec.
 pub(crate) fn compile(spec: Option<&RawValue>, _tools: &Tools) -> Result<Box<dyn Fold>, Verdict> {
     let written: Written<'_> = spec::read(spec)?;
     let soft = written.soft.unwrap_or(false);
     let check = written.check.as_str();
+    written.are_names()?;
+    written.are_read(check)?;
     match check {
         "" => Err(spec::missing("check", "a trace assertion").evidence(CHECKS, "nothing")),
         "contains_in_order" => Ok(folded(order::Subsequence::new(written.list(check)?), soft)),
@@ -107,11 +117,11 @@ pub(crate) fn compile(spec: Option<&RawValue>, _tools: &Tools) -> Result<Box<dyn
             Ok(folded(order::Transitions::new(pairs), soft))
         }
         "argument_match" | "args_match" => {
-            let (args, result) = (read_value(written.args, "args")?, read_value(written.result, "result")?);
+            let (args, result) = (sought(written.args, "args")?, sought(written.result, "result")?);
             if args.is_none() && result.is_none() {
                 return Err(spec::missing("args", check));
             }
-            if args.as_ref().is_some_and(|args| !args.is_object()) {
+            if args.as_ref().is_some_and(|args| !args.fits_arguments()) {
                 return Err(Verdict::error("the spec cannot be read: `args` is not an object"));
             }
             let all = written.all.unwrap_or(false);
@@ -123,18 +133,78 @@ pub(crate) fn compile(spec: Option<&RawValue>, _tools: &Tools) -> Result<Box<dyn
     }
 }
 
+/// The members that a check reads, its usual ones first; nothing if there is no such check.
+fn members_of(check: &str) -> Option<&'static [&'static str]> {
+    Some(match check {
+        "contains_in_order" | "exact_order" | "required_tools" | "forbidden_tools" => {
+            &["tools", "tool_names"]
+        }
+        "contains" | "not_contains" => &["tool", "tool_name", "tools", "tool_names"],
+        "loop_detection" => &["tool", "tool_name", "max_repetitions", "max"],
+        "max_calls" => &["tool", "tool_name", "max", "max_repetitions"],
+        "max_steps" => &["max_steps", "max", "value"],
+        "no_duplicates" => &[],
+        "transitions" | "state_transitions" | "follows_transitions" => &["transitions"],
+        "argument_match" | "args_match" => &["tool", "tool_name", "args", "result", "all"],
+        _ => return None,
+    })
+}
+
 impl Written<'_> {
+    /// Whether no name is empty: no step has such a name, so that a check on it would speak of nothing.
+    fn are_names(&self) -> Result<(), Verdict> {
+        let singles = [("tool", &self.tool), ("tool_name", &self.tool_name)];
+        for (member, name) in singles.into_iter().filter_map(|(member, name)| Some((member, name.as_ref()?)))
+        {
+            part::not_blank([name], member)?;
+        }
+        let lists = [("tools", &self.tools), ("tool_names", &self.tool_names)];
+        for (member, names) in lists.into_iter().filter_map(|(member, names)| Some((member, names.as_ref()?)))
+        {
+            part::not_too_many(names.len(), member)?;
+            part::not_blank(names, member)?;
+        }
+        if let Some(pairs) = &self.transitions {
+            part::not_too_many(pairs.len(), "transitions")?;
+            part::not_blank(pairs.iter().flat_map(|pair| [&pair.from, &pair.to]), "transitions")?;
+        }
+        Ok(())
+    }
+
+    /// Whether the check reads all that is written for some check.
+    fn are_read(&self, check: &str) -> Result<(), Verdict> {
+        let Some(read) = members_of(check) else { return Ok(()) };
+        part::only(
+            check,
+            read,
+            [
+                ("tools", self.tools.is_some()),
+                ("tool_names", self.tool_names.is_some()),
+                ("tool", self.tool.is_some()),
+                ("tool_name", self.tool_name.is_some()),
+                ("max_repetitions", self.max_repetitions.is_some()),
+                ("max", self.max.is_some()),
+                ("max_steps", self.max_steps.is_some()),
+                ("value", self.value.is_some()),
+                ("transitions", self.transitions.is_some()),
+                ("args", self.args.is_some()),
+                ("result", self.result.is_some()),
+                ("all", self.all.is_some()),
+            ],
+        )
+    }
+
     /// The tools that a check speaks of: at least one.
     fn list(&self, check: &str) -> Result<Vec<String>, Verdict> {
         let named = either(self.tools.as_ref(), self.tool_names.as_ref()).filter(|tools| !tools.is_empty());
         let named = named.ok_or_else(|| spec::missing("tools", check))?;
-        Ok(named.iter().map(|name| name.as_str().to_owned()).collect())
+        Ok(named.iter().map(|name| name.to_string()).collect())
     }
 
     /// The one tool that a check speaks of.
     fn single(&self, check: &str) -> Result<String, Verdict> {
-        let named = either(self.tool.as_ref(), self.tool_name.as_ref()).filter(|tool| !tool.is_empty());
-        named.map(|tool| tool.as_str().to_owned()).ok_or_else(|| spec::missing("tool", check))
+        let named = either(self.tool.as_ref(), self.tool_name.as_ref());
+        named.map(|tool| tool.to_string()).ok_or_else(|| spec::missing("tool", check))
     }
 
     /// One tool, a list of them, or both.
@@ -155,10 +225,11 @@ fn at_least(least: i64, number: Option<Whole>, member: &str, check: &str) -> Res
     })
 }
 
-fn read_value(raw: Option<&RawValue>, member: &str) -> Result<Option<Value>, Verdict> {
-    raw.map(|raw| serde_json::from_str(raw.get()))
-        .transpose()
-        .map_err(|error| Verdict::error(format!("the spec cannot be read: `{member}`: {error}")))
+fn sought(raw: Option<&RawValue>, member: &str) -> Result<Option<Sought>, Verdict> {
+    raw.map(Sought::read).transpose().map_err(|unfit| {
+        Verdict::error(format!("`{member}` of the spec cannot be compared: {unfit}"))
+            .suggest(format!("correct `{member}` of the spec"))
+    })
 }
 
 #[cfg(test)]

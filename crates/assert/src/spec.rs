@@ -5,15 +5,20 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
+use crate::raw;
 use crate::verdict::Verdict;
 
-/// Reads a spec into the members that a layer knows; others are ignored. `null` is an empty spec, an absent one is a mistake.
+/// Reads a spec into the members that a layer knows; others are ignored. `null` is an empty spec, an absent one is a mistake, and so
+/// is a member that stands twice, however deep.
 pub(crate) fn read<'a, T: Deserialize<'a>>(spec: Option<&'a RawValue>) -> Result<T, Verdict> {
     let Some(spec) = spec else { return Err(Verdict::error("the assertion has no `spec`")) };
     let text = if spec.get() == "null" { "{}" } else { spec.get() };
     // A list would be taken for the members in their order.
     if !text.starts_with('{') {
         return Err(Verdict::error("the spec is not an object"));
+    }
+    if let Some(twice) = raw::duplicate(text) {
+        return Err(Verdict::error(format!("the spec {twice}")).suggest("remove one of them"));
     }
     serde_json::from_str(text).map_err(|error| Verdict::error(format!("the spec cannot be read: {error}")))
 }
@@ -22,6 +27,18 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(spec: Option<&'a RawValue>) -> Result
 pub(crate) fn missing(member: &str, what_for: &str) -> Verdict {
     Verdict::error(format!("the spec has no `{member}`, which {what_for} needs"))
         .suggest(format!("add `{member}` to the spec"))
+}
+
+/// A mistake in a spec: a member is there that the check does not read, so that it would not do what was meant.
+pub(crate) fn not_read(member: &str, check: &str, instead: &str) -> Verdict {
+    Verdict::error(format!("`{check}` does not read `{member}`: give {instead}"))
+        .suggest(format!("remove `{member}`, or use the member that `{check}` reads"))
+}
+
+/// A mistake in a spec: two members say the same thing.
+pub(crate) fn both(first: &str, second: &str, check: &str) -> Verdict {
+    Verdict::error(format!("the spec has both `{first}` and `{second}` for `{check}`: give one of them"))
+        .suggest(format!("remove `{first}` or `{second}`"))
 }
 
 /// A whole number; one that is written with a fraction of zero counts as well.

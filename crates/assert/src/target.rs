@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::raw;
+use crate::raw::{self, Twice};
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
 
@@ -65,14 +65,15 @@ impl Target {
     pub(crate) fn step(&mut self, step: &Step<'_>) {
         if let Place::Step { name, result, seen, .. } = &mut self.place
             && seen.is_none()
-            && step.name.as_str() == name
+            && step.is_named(name)
         {
             let member = if *result { step.result } else { step.args };
             *seen = Some(member.map(|raw| raw.get().to_owned()));
         }
     }
 
-    /// What the path leads to in a trace that has this head and the steps seen so far.
+    /// What the path leads to in a trace that has this head and the steps seen so far. Where a member stands twice on the way or in
+    /// what is found, nobody knows what was said.
     pub(crate) fn resolve<'h>(&'h self, head: &'h Head<'_>) -> Result<Resolved<'h>, Verdict> {
         match &self.place {
             Place::Output { members } => {
@@ -101,11 +102,19 @@ impl Target {
     fn descend<'v>(&self, value: &'v str, members: &[String]) -> Result<&'v str, Verdict> {
         let mut here = value;
         for name in members {
-            here = raw::member(here, name)
+            here = raw::sole_member(here, name)
+                .map_err(|twice| self.ambiguous(&twice))?
                 .map(RawValue::get)
                 .ok_or_else(|| self.absent(&format!("there is no member `{name}`")))?;
         }
-        Ok(here)
+        match raw::duplicate(here) {
+            Some(twice) => Err(self.ambiguous(&twice)),
+            None => Ok(here),
+        }
+    }
+
+    fn ambiguous(&self, twice: &Twice) -> Verdict {
+        ambiguous(&self.path, twice)
     }
 
     /// A target that is not in the trace fails hard, whatever the assertion says of it.
@@ -115,6 +124,13 @@ impl Target {
             .evidence(format!("a value at {}", self.path), why)
             .suggest("check the target's spelling, and that the agent's trace carries it")
     }
+}
+
+/// A value in which a member stands twice cannot be judged: readers disagree about what it says.
+pub(crate) fn ambiguous(path: &str, twice: &Twice) -> Verdict {
+    Verdict::error(format!("`{path}` {twice}"))
+        .at(path)
+        .suggest("have the agent's trace carry each member once")
 }
 
 impl Resolved<'_> {
@@ -129,17 +145,25 @@ impl Resolved<'_> {
     /// The JSON without needless space and escapes, if the value is not a string; what it says there does not depend on its writer.
     pub(crate) fn normalised(&self) -> Option<String> {
         match self {
-            Resolved::Value(value) if value.trim_start().starts_with(['{', '[']) => {
-                Some(raw::normalised(value))
-            }
+            Resolved::Value(value) if raw::has_parts(value) => Some(raw::normalised(value)),
             _ => None,
+        }
+    }
+
+    /// What each string in the value says, if the value is an object or a list.
+    pub(crate) fn strings(&self) -> Vec<Cow<'_, str>> {
+        match self {
+            Resolved::Value(value) if raw::has_parts(value) => raw::strings(value).collect(),
+            _ => Vec::new(),
         }
     }
 }
 
 /// The document's own example speaks of the structured output of a trace that has none apart.
 fn falls_back(members: &[String], output: &str) -> bool {
-    members.first().is_some_and(|first| first == "structured" && raw::member(output, first).is_none())
+    members
+        .first()
+        .is_some_and(|first| first == "structured" && matches!(raw::sole_member(output, first), Ok(None)))
 }
 
 fn read_place(path: &str) -> Option<Place> {
@@ -147,7 +171,7 @@ fn read_place(path: &str) -> Option<Place> {
         return Some(Place::Output { members: read_members(rest)? });
     }
     let (name, rest) = path.strip_prefix("steps[?name=='")?.split_once("'].")?;
-    if name.contains('\'') {
+    if name.is_empty() || name.contains('\'') {
         return None;
     }
     let (result, rest) = match (rest.strip_prefix("args"), rest.strip_prefix("result")) {
@@ -198,6 +222,18 @@ mod tests {
     }
 
     #[test]
+    fn a_step_is_found_by_its_other_name() {
+        let text =
+            r#"{"trace_id":"t","steps":[{"type":"tool_call","name":"shell","alias":"bash","args":1}]}"#;
+        let trace = Trace::parse(text).unwrap();
+        for name in ["shell", "bash"] {
+            let mut target = Target::parse(&format!("steps[?name=='{name}'].args")).unwrap();
+            target.step(&trace.steps[0]);
+            assert_eq!(target.resolve(&trace.head).unwrap().plain(), "1", "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_not_there_is_said() {
         assert!(look("output.c").unwrap_err().contains("no member `c`"));
         assert!(look("output.message.x").unwrap_err().contains("no member `x`"));
@@ -211,9 +247,30 @@ mod tests {
             "outputs",
             "steps[?name==\"x\"].args",
             "steps[?name=='x'].other",
+            "steps[?name==''].args",
             "",
         ] {
             assert!(look(path).unwrap_err().contains("is not a target"), "{path}");
         }
+    }
+
+    #[test]
+    fn a_member_that_stands_twice_is_no_answer() {
+        const TRACE: &str = r#"{"trace_id":"t","output":{"a":1,"a":2,"b":{"c":[{"d":1,"d":1}]},"structured":{"x":1},"structured":{},"e":{"f":1}}}"#;
+        let trace = Trace::parse(TRACE).unwrap();
+        for (path, name) in [
+            ("output", "a"),
+            ("output.a", "a"),
+            ("output.b", "d"),
+            ("output.b.c", "d"),
+            ("output.structured", "structured"),
+            ("output.structured.x", "structured"),
+        ] {
+            let verdict = Target::parse(path).unwrap().resolve(&trace.head).unwrap_err();
+            assert_eq!(verdict.status, crate::verdict::Status::Error, "{path}");
+            let said = format!("`{path}` has the member `{name}` twice: which one is meant?");
+            assert_eq!(verdict.explanation, said);
+        }
+        assert!(Target::parse("output.e").unwrap().resolve(&trace.head).is_ok(), "not on the way, not in it");
     }
 }

@@ -54,8 +54,13 @@ pub fn dynamic(mut verdict: Verdict, earlier: &[f64]) -> Verdict {
     };
     verdict.status = status;
     verdict.threshold_source = Some(source);
-    if status != Status::Pass {
-        let runs = window.len();
+    let runs = window.len();
+    if status == Status::Pass && source == ThresholdSource::Dynamic {
+        verdict.explanation = format!(
+            "score {:.3} is at least {threshold:.3}, which follows from {runs} earlier runs: {}",
+            verdict.score, verdict.explanation
+        );
+    } else if status != Status::Pass {
         verdict.explanation = format!(
             "{} (score {:.3}, threshold {threshold:.3} from {runs} earlier runs)",
             verdict.explanation, verdict.score

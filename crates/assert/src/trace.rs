@@ -1,8 +1,10 @@
 //! The trace that is judged: read in one pass, with the bodies of steps left as the text that came.
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::text::Text;
@@ -42,6 +44,8 @@ pub struct Step<'a> {
     pub kind: StepKind<'a>,
     /// The tool, model or agent.
     pub name: Text<'a>,
+    /// What the agent itself calls it, if that is something else; empty otherwise.
+    pub alias: Text<'a>,
     /// What it was called with.
     pub args: Option<&'a RawValue>,
     /// What came back.
@@ -113,6 +117,11 @@ impl<'a> Step<'a> {
         serde_json::from_str(text)
     }
 
+    /// Whether the step is the one that somebody who writes this name means: its name, or what the agent itself calls it.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name.as_str() == name || (!self.alias.is_empty() && self.alias.as_str() == name)
+    }
+
     /// The trace below this step: only an agent call has one.
     pub fn child(&self) -> Option<&Trace<'a>> {
         match self.kind {
@@ -175,6 +184,8 @@ struct WrittenStep<'a> {
     #[serde(borrow, default)]
     name: Text<'a>,
     #[serde(borrow, default)]
+    alias: Text<'a>,
+    #[serde(borrow, default)]
     args: Option<&'a RawValue>,
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
@@ -216,8 +227,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Trace<'a> {
                 if !raw.get().starts_with('{') {
                     return Err(serde::de::Error::custom("metadata is not an object"));
                 }
-                let numbers: WrittenMetadata<'a> = serde_json::from_str(raw.get())
-                    .map_err(|error| serde::de::Error::custom(format!("metadata: {error}")))?;
+                let problem = |error| serde::de::Error::custom(format!("metadata: {error}"));
+                let Distinct = serde_json::from_str(raw.get()).map_err(problem)?;
+                let numbers: WrittenMetadata<'a> = serde_json::from_str(raw.get()).map_err(problem)?;
                 Metadata {
                     total_tokens: numbers.total_tokens,
                     cost_usd: numbers.cost_usd,
@@ -248,6 +260,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Step<'a> {
         Ok(Step {
             kind: StepKind::from(written.kind),
             name: written.name,
+            alias: written.alias,
             args: written.args,
             result: written.result,
             metadata: written.metadata,
@@ -256,6 +269,40 @@ impl<'de: 'a, 'a> Deserialize<'de> for Step<'a> {
             ended_at_ms: written.ended_at_ms,
             agent_id: written.agent_id,
         })
+    }
+}
+
+/// An object no two members of which have the same name: of two numbers none would be the right one.
+struct Distinct;
+
+impl<'de> Deserialize<'de> for Distinct {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Distinct, D::Error> {
+        struct DistinctVisitor;
+
+        impl<'de> Visitor<'de> for DistinctVisitor {
+            type Value = Distinct;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Distinct, A::Error> {
+                let mut names = HashSet::new();
+                while let Some(name) = members.next_key::<Text<'de>>()? {
+                    if names.contains(&name) {
+                        return Err(serde::de::Error::custom(format_args!(
+                            "the member `{}` is there twice",
+                            name.chars().take(60).collect::<String>()
+                        )));
+                    }
+                    names.insert(name);
+                    members.next_value::<IgnoredAny>()?;
+                }
+                Ok(Distinct)
+            }
+        }
+
+        deserializer.deserialize_map(DistinctVisitor)
     }
 }
 
@@ -314,8 +361,24 @@ mod tests {
             r#"{"metadata": {"latency_ms": "1"}}"#,
             r#"{"trace_id": 1}"#,
             r#"{"trace_id": "a", "trace_id": "b"}"#,
+            r#"{"metadata": {"cost_usd": 1, "cost_usd": 1}}"#,
+            r#"{"metadata": {"other": 1, "latency_ms": 1, "other": 1}}"#,
+            r#"{"metadata": {"oth\u0065r": {}, "other": []}}"#,
+            r#"{"steps": [{"type": "agent_call", "name": "n", "sub_trace": {"metadata": {"a": 1, "a": 2}}}]}"#,
+            r#"{"steps": [{"type": "tool_call", "name": "n", "alias": 1}]}"#,
         ] {
             assert!(Trace::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_step_has_a_name_and_maybe_another() {
+        let step = Step::parse(r#"{"type": "tool_call", "name": "shell", "alias": "bash"}"#).unwrap();
+        assert!(step.is_named("shell") && step.is_named("bash"));
+        assert!(!step.is_named("") && !step.is_named("Bash") && !step.is_named("shell (bash)"));
+        for text in [r#"{"name": "shell"}"#, r#"{"name": "shell", "alias": null}"#] {
+            let step = Step::parse(text).unwrap();
+            assert!(step.is_named("shell") && !step.is_named("") && step.alias.is_empty());
         }
     }
 

@@ -8,14 +8,16 @@ mod timing;
 mod totals;
 mod walk;
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::check::Fold;
-use crate::sequence::part::{self, Pair, folded};
+use crate::sequence::part::{self, Name, Pair, folded};
 use crate::spec::{self, Whole, either};
 use crate::text::Text;
-use crate::verdict::{Status, Verdict};
+use crate::verdict::Verdict;
 
 pub use report::{TreeReport, inspect_tree};
 use search::Wanted;
@@ -56,9 +58,9 @@ struct Written<'a> {
     #[serde(borrow, default)]
     check: Text<'a>,
     #[serde(borrow, default)]
-    agent_id: Option<Text<'a>>,
+    agent_id: Option<Name<'a>>,
     #[serde(borrow, default)]
-    agents: Option<Vec<Text<'a>>>,
+    agents: Option<Vec<Name<'a>>>,
     #[serde(default)]
     max_depth: Option<Whole>,
     // A text for one check, a number for others.
@@ -67,11 +69,11 @@ struct Written<'a> {
     #[serde(default)]
     case_sensitive: Option<bool>,
     #[serde(borrow, default)]
-    from_agent: Option<Text<'a>>,
+    from_agent: Option<Name<'a>>,
     #[serde(borrow, default)]
-    to_agent: Option<Text<'a>>,
+    to_agent: Option<Name<'a>>,
     #[serde(borrow, default)]
-    field: Option<Text<'a>>,
+    field: Option<Name<'a>>,
     #[serde(borrow, default)]
     transitions: Option<Vec<Pair<'a>>>,
     #[serde(borrow, default)]
@@ -83,17 +85,17 @@ struct Written<'a> {
     #[serde(default)]
     max: Option<f64>,
     #[serde(borrow, default)]
-    agent_a: Option<Text<'a>>,
+    agent_a: Option<Name<'a>>,
     #[serde(borrow, default)]
-    agent_b: Option<Text<'a>>,
+    agent_b: Option<Name<'a>>,
     #[serde(default)]
     max_ms: Option<f64>,
     #[serde(borrow, default)]
-    groups: Option<Vec<Vec<Text<'a>>>>,
+    groups: Option<Vec<Vec<Name<'a>>>>,
     #[serde(borrow, default)]
-    tools: Option<Vec<Text<'a>>>,
+    tools: Option<Vec<Name<'a>>>,
     #[serde(borrow, default)]
-    tool_names: Option<Vec<Text<'a>>>,
+    tool_names: Option<Vec<Name<'a>>>,
     #[serde(default)]
     soft: Option<bool>,
 }
@@ -105,33 +107,98 @@ pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Box<dyn Fold>, Verdict>
     if check.is_empty() {
         return Err(spec::missing("check", "a trace_tree assertion").evidence(CHECKS, "nothing"));
     }
-    written.compile(check).map_err(|problem| match problem {
-        Problem::Malformed(verdict) => verdict,
-        Problem::Incomplete(mut verdict) => {
-            if written.soft.unwrap_or(false) {
-                verdict.status = Status::SoftFail;
-            }
-            verdict
+    written.are_names()?;
+    written.are_read(check)?;
+    written.compile(check)
+}
+
+/// The members that a check reads, its usual ones first; nothing if there is no such check.
+fn members_of(check: &str, between: bool) -> Option<&'static [&'static str]> {
+    Some(match check {
+        "agent_called" => &["agent_id", "agents"],
+        "delegation_depth" => &["max_depth"],
+        "agent_output_contains" => &["agent_id", "value", "case_sensitive"],
+        "cross_agent_data_flow" => &["from_agent", "to_agent", "field"],
+        "follows_transitions" => &["transitions"],
+        "aggregate_cost" | "aggregate_tokens" | "aggregate_latency" if between => {
+            &["operator", "op", "min", "max"]
         }
+        "aggregate_cost" | "aggregate_tokens" | "aggregate_latency" => &["operator", "op", "value"],
+        "agent_ordered_before" | "agents_overlap" => &["agent_a", "agent_b", "agents"],
+        "agent_wall_time_under" => &["agent_id", "max_ms"],
+        "ordered_agents" => &["groups", "agents"],
+        "all_tools_called" => &["tools", "tool_names"],
+        _ => return None,
     })
 }
 
-/// Why a spec is no check.
-enum Problem {
-    /// It cannot be read, or names no check that there is.
-    Malformed(Verdict),
-    /// It lacks something that its check needs. Clients expect that `soft` softens this, unlike in all other layers.
-    Incomplete(Verdict),
-}
-
-impl From<Verdict> for Problem {
-    fn from(verdict: Verdict) -> Problem {
-        Problem::Incomplete(verdict)
-    }
-}
-
 impl Written<'_> {
-    fn compile(&self, check: &str) -> Result<Box<dyn Fold>, Problem> {
+    /// Whether no name is empty. Only in transitions it may be: that is how an agent without a name is written.
+    fn are_names(&self) -> Result<(), Verdict> {
+        let singles = [
+            ("agent_id", &self.agent_id),
+            ("from_agent", &self.from_agent),
+            ("to_agent", &self.to_agent),
+            ("field", &self.field),
+            ("agent_a", &self.agent_a),
+            ("agent_b", &self.agent_b),
+        ];
+        let empty = singles.into_iter().find(|(_, name)| name.as_ref().is_some_and(|name| name.is_empty()));
+        if let Some((member, _)) = empty {
+            return Err(part::nameless(member));
+        }
+        let lists = [("agents", &self.agents), ("tools", &self.tools), ("tool_names", &self.tool_names)];
+        let groups = self.groups.iter().flatten().map(|group| ("groups", group));
+        let lists = lists.into_iter().filter_map(|(member, names)| Some((member, names.as_ref()?)));
+        for (member, names) in lists.chain(groups) {
+            part::not_too_many(names.len(), member)?;
+            if names.iter().any(|name| name.is_empty()) {
+                return Err(part::nameless(member));
+            }
+        }
+        let grouped = self.groups.iter().flatten().map(|group| group.len().max(1));
+        part::not_too_many(grouped.fold(0, usize::saturating_add), "groups")?;
+        part::not_too_many(self.transitions.as_ref().map_or(0, Vec::len), "transitions")
+    }
+
+    /// Whether the check reads all that is written for some check.
+    fn are_read(&self, check: &str) -> Result<(), Verdict> {
+        let between = self.operator() == Some("between");
+        let Some(read) = members_of(check, between) else { return Ok(()) };
+        let with_operator = format!("{check} with the operator {}", self.operator().unwrap_or(""));
+        let speaker = if read.contains(&"op") && self.operator().is_some() { &with_operator } else { check };
+        part::only(
+            speaker,
+            read,
+            [
+                ("agent_id", self.agent_id.is_some()),
+                ("agents", self.agents.is_some()),
+                ("max_depth", self.max_depth.is_some()),
+                ("value", self.value.is_some()),
+                ("case_sensitive", self.case_sensitive.is_some()),
+                ("from_agent", self.from_agent.is_some()),
+                ("to_agent", self.to_agent.is_some()),
+                ("field", self.field.is_some()),
+                ("transitions", self.transitions.is_some()),
+                ("operator", self.operator.is_some()),
+                ("op", self.op.is_some()),
+                ("min", self.min.is_some()),
+                ("max", self.max.is_some()),
+                ("agent_a", self.agent_a.is_some()),
+                ("agent_b", self.agent_b.is_some()),
+                ("max_ms", self.max_ms.is_some()),
+                ("groups", self.groups.is_some()),
+                ("tools", self.tools.is_some()),
+                ("tool_names", self.tool_names.is_some()),
+            ],
+        )
+    }
+
+    fn operator(&self) -> Option<&str> {
+        either(self.operator.as_deref(), self.op.as_deref())
+    }
+
+    fn compile(&self, check: &str) -> Result<Box<dyn Fold>, Verdict> {
         let soft = self.soft.unwrap_or(false);
         Ok(match check {
             "agent_called" => folded(agents::Called::new(self.agents_called()?), soft),
@@ -166,7 +233,7 @@ impl Written<'_> {
                 let agent = name(self.agent_id.as_ref(), "agent_id", check)?;
                 let most = self.max_ms.ok_or_else(|| spec::missing("max_ms", check))?;
                 if most <= 0.0 {
-                    return Err(out_of_range("max_ms", check, &most.to_string()).into());
+                    return Err(out_of_range("max_ms", check, &most.to_string()));
                 }
                 folded(timing::WallTime::new(agent, most), soft)
             }
@@ -177,21 +244,21 @@ impl Written<'_> {
                 folded(agents::Tools::new(owned(tools.ok_or_else(|| spec::missing("tools", check))?)), soft)
             }
             other => {
-                let unknown =
-                    Verdict::error(format!("`{}` is not a check on trees of traces", part::brief(other)))
-                        .evidence(CHECKS, part::brief(other))
-                        .suggest("use one of the checks that are listed as expected");
-                return Err(Problem::Malformed(unknown));
+                return Err(Verdict::error(format!(
+                    "`{}` is not a check on trees of traces",
+                    part::brief(other)
+                ))
+                .evidence(CHECKS, part::brief(other))
+                .suggest("use one of the checks that are listed as expected"));
             }
         })
     }
 
+    /// One agent, a list of them, or both.
     fn agents_called(&self) -> Result<Vec<String>, Verdict> {
-        match (self.agent_id.as_ref().filter(|id| !id.is_empty()), self.agents.as_deref()) {
-            (Some(agent), _) => Ok(vec![agent.as_str().to_owned()]),
-            (None, Some(agents)) if named(agents) => Ok(owned(agents)),
-            _ => Err(spec::missing("agent_id", "agent_called")),
-        }
+        let agents: Vec<String> =
+            self.agent_id.iter().chain(self.agents.iter().flatten()).map(|agent| agent.to_string()).collect();
+        if agents.is_empty() { Err(spec::missing("agent_id", "agent_called")) } else { Ok(agents) }
     }
 
     fn depth(&self) -> Result<usize, Verdict> {
@@ -202,24 +269,23 @@ impl Written<'_> {
             .ok_or_else(|| out_of_range("max_depth", "delegation_depth", &most.to_string()))
     }
 
-    fn text(&self, check: &str) -> Result<String, Problem> {
+    fn text(&self, check: &str) -> Result<String, Verdict> {
         let raw = self.value.ok_or_else(|| spec::missing("value", check))?;
-        let text: Text<'_> = serde_json::from_str(raw.get()).map_err(|_| {
-            Problem::Malformed(Verdict::error("the spec cannot be read: `value` is not a string"))
-        })?;
-        if text.is_empty() { Err(spec::missing("value", check).into()) } else { Ok(text.into_owned()) }
+        let text: Text<'_> = serde_json::from_str(raw.get())
+            .map_err(|_| Verdict::error("the spec cannot be read: `value` is not a string"))?;
+        if text.is_empty() { Err(spec::missing("value", check)) } else { Ok(text.into_owned()) }
     }
 
-    fn bound(&self, check: &str) -> Result<Bound, Problem> {
+    fn bound(&self, check: &str) -> Result<Bound, Verdict> {
+        let operator = self.operator().filter(|operator| !operator.is_empty());
+        let operator = operator.ok_or_else(|| spec::missing("operator", check))?;
         let value = match self.value {
-            None => 0.0,
-            Some(raw) => serde_json::from_str::<f64>(raw.get()).map_err(|_| {
-                Problem::Malformed(Verdict::error("the spec cannot be read: `value` is not a number"))
-            })?,
+            None if operator == "between" => 0.0,
+            None => return Err(spec::missing("value", check)),
+            Some(raw) => serde_json::from_str::<f64>(raw.get())
+                .map_err(|_| Verdict::error("the spec cannot be read: `value` is not a number"))?,
         };
-        let operator =
-            either(self.operator.as_deref(), self.op.as_deref()).filter(|operator| !operator.is_empty());
-        match operator.ok_or_else(|| spec::missing("operator", check))? {
+        match operator {
             "lt" => Ok(Bound::Less(value)),
             "lte" => Ok(Bound::AtMost(value)),
             "gt" => Ok(Bound::More(value)),
@@ -232,58 +298,64 @@ impl Written<'_> {
             }
             other => Err(Verdict::error(format!("`{}` is not an operator", part::brief(other)))
                 .evidence("lt, lte, gt, gte, eq, between", part::brief(other))
-                .suggest("use one of the operators that are listed as expected")
-                .into()),
+                .suggest("use one of the operators that are listed as expected")),
         }
     }
 
     fn two_agents(&self, check: &str) -> Result<(String, String), Verdict> {
-        match (&self.agent_a, &self.agent_b, self.agents.as_deref()) {
-            (None, None, Some([first, second])) if !first.is_empty() && !second.is_empty() => {
-                Ok((first.as_str().to_owned(), second.as_str().to_owned()))
-            }
+        let (first, second) = match (&self.agent_a, &self.agent_b, self.agents.as_deref()) {
+            (None, None, Some([first, second])) => (first.to_string(), second.to_string()),
             (first, second, _) => {
-                Ok((name(first.as_ref(), "agent_a", check)?, name(second.as_ref(), "agent_b", check)?))
+                (name(first.as_ref(), "agent_a", check)?, name(second.as_ref(), "agent_b", check)?)
             }
+        };
+        if first == second {
+            return Err(Verdict::error(format!(
+                "{check} is about one agent only: `{}`",
+                part::brief(&first)
+            ))
+            .evidence("two agents", "the same one twice")
+            .suggest("name two agents that differ"));
         }
+        Ok((first, second))
     }
 
     fn groups(&self) -> Result<Vec<Vec<String>>, Verdict> {
         let groups: Vec<Vec<String>> = match (&self.groups, &self.agents) {
-            (Some(groups), _) if groups.iter().all(|group| named(group)) => {
-                groups.iter().map(|group| owned(group)).collect()
-            }
-            (None, Some(agents)) if named(agents) => {
-                owned(agents).into_iter().map(|agent| vec![agent]).collect()
-            }
-            (None, _) => return Err(spec::missing("groups", "ordered_agents")),
-            (Some(_), _) => return Err(out_of_range("groups", "ordered_agents", "a group without agents")),
+            (Some(groups), _) => groups.iter().map(|group| owned(group)).collect(),
+            (None, Some(agents)) => owned(agents).into_iter().map(|agent| vec![agent]).collect(),
+            (None, None) => return Err(spec::missing("groups", "ordered_agents")),
         };
         if groups.len() < 2 {
             return Err(out_of_range("groups", "ordered_agents", "fewer than two groups"));
+        }
+        let mut known = HashMap::new();
+        for (index, group) in groups.iter().enumerate() {
+            if group.is_empty() {
+                return Err(out_of_range("groups", "ordered_agents", "a group without agents"));
+            }
+            for agent in group {
+                if *known.entry(agent).or_insert(index) != index {
+                    let found = format!("`{}` is in two groups", part::brief(agent));
+                    return Err(out_of_range("groups", "ordered_agents", &found));
+                }
+            }
         }
         Ok(groups)
     }
 }
 
-fn name(text: Option<&Text<'_>>, member: &str, check: &str) -> Result<String, Verdict> {
-    text.filter(|text| !text.is_empty())
-        .map(|text| text.as_str().to_owned())
-        .ok_or_else(|| spec::missing(member, check))
+fn name(text: Option<&Name<'_>>, member: &str, check: &str) -> Result<String, Verdict> {
+    text.map(|text| text.to_string()).ok_or_else(|| spec::missing(member, check))
 }
 
-/// Whether there is a name, and none is empty.
-fn named(names: &[Text<'_>]) -> bool {
-    !names.is_empty() && names.iter().all(|name| !name.is_empty())
-}
-
-fn owned(names: &[Text<'_>]) -> Vec<String> {
-    names.iter().map(|name| name.as_str().to_owned()).collect()
+fn owned(names: &[Name<'_>]) -> Vec<String> {
+    names.iter().map(|name| name.to_string()).collect()
 }
 
 fn out_of_range(member: &str, check: &str, found: &str) -> Verdict {
     let needed = match member {
-        "groups" => "at least two groups, each with at least one agent",
+        "groups" => "at least two groups, each with at least one agent, no agent in two",
         _ => "more than 0",
     };
     Verdict::error(format!("`{member}` of {check} cannot be used: {found}"))

@@ -1,5 +1,7 @@
 //! What an assertion found.
 
+use std::borrow::Cow;
+
 /// How an assertion ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
@@ -180,15 +182,28 @@ impl Verdict {
 /// Evidence is for reading: more of it than this is cut at a character's border.
 const EVIDENCE: usize = 400;
 
-pub(crate) fn shortened(mut text: String) -> String {
-    if text.len() <= EVIDENCE {
-        return text;
+pub(crate) fn shortened(text: String) -> String {
+    if text.len() <= EVIDENCE { text } else { cut(&text, EVIDENCE).into_owned() }
+}
+
+/// At most so many bytes of a text. Where it is cut stands a mark: what is torn there may be half a secret, which nobody recognises.
+pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.get(..text.floor_char_boundary(most)) {
+        Some(piece) if piece.len() < text.len() => Cow::Owned(format!("{piece}…")),
+        _ => Cow::Borrowed(text),
     }
-    let mut end = EVIDENCE;
-    while !text.is_char_boundary(end) {
-        end -= 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_is_marked_and_divides_no_character() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("abcd", 3), "abc…");
+        assert_eq!(cut("aäb", 2), "a…");
+        assert_eq!(shortened("x".repeat(EVIDENCE)).len(), EVIDENCE);
+        assert!(shortened("x".repeat(EVIDENCE + 1)).ends_with("x…"));
     }
-    text.truncate(end);
-    text.push('…');
-    text
 }

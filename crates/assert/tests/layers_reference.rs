@@ -143,12 +143,19 @@ fn constraint_reference(trace: &Value, spec: &Value) -> Status {
         "steps[?name=='x'].length" => Some(count("name", "x")),
         _ => match field.strip_prefix("metadata.") {
             Some(name) => trace["metadata"].get(name).and_then(Value::as_f64),
-            None => look(trace, field).ok().flatten().and_then(|value| value.as_f64()),
+            None => {
+                look(trace, field).ok().flatten().map_or_else(|| length(trace, field), |value| value.as_f64())
+            }
         },
     };
     let operand = |name: &str| spec.get(name).and_then(Value::as_f64);
     let test: Box<dyn Fn(f64) -> bool> =
         match (spec["operator"].as_str().unwrap(), operand("value"), operand("min"), operand("max")) {
+            // An operand that the operator does not use would bound nothing.
+            ("between", Some(_), ..) => return Status::Error,
+            (other, _, min, max) if other != "between" && (min.is_some() || max.is_some()) => {
+                return Status::Error;
+            }
             ("lt", Some(value), ..) => Box::new(move |number| number < value),
             ("lte", Some(value), ..) => Box::new(move |number| number <= value),
             ("gt", Some(value), ..) => Box::new(move |number| number > value),
@@ -165,6 +172,15 @@ fn constraint_reference(trace: &Value, spec: &Value) -> Status {
     number.map_or(Status::HardFail, |number| outcome(test(number), spec["soft"] == true))
 }
 
+/// The number of parts of what stands before `.length`.
+fn length(trace: &Value, field: &str) -> Option<f64> {
+    match look(trace, field.strip_suffix(".length")?).ok().flatten()? {
+        Value::Array(items) => Some(items.len() as f64),
+        Value::Object(members) => Some(members.len() as f64),
+        _ => None,
+    }
+}
+
 fn constraint_spec() -> impl Strategy<Value = Value> {
     let field = select(vec![
         "metadata.cost_usd",
@@ -176,6 +192,7 @@ fn constraint_spec() -> impl Strategy<Value = Value> {
         "steps[?name=='x'].length",
         "output",
         "output.a",
+        "output.a.length",
         "steps[?name=='x'].args",
         "steps[?name=='y'].result.a",
     ]);
@@ -187,9 +204,15 @@ fn constraint_spec() -> impl Strategy<Value = Value> {
         prop::option::of(number()),
         prop::option::of(number()),
         any::<bool>(),
+        prop::bool::weighted(0.8),
     )
-        .prop_map(|(field, operator, value, min, max, soft)| {
+        .prop_map(|(field, operator, value, min, max, soft, tidy)| {
             let mut spec = json!({"field": field, "operator": operator, "soft": soft});
+            let (value, min, max) = match operator {
+                _ if !tidy => (value, min, max),
+                "between" => (None, min, max),
+                _ => (value, None, None),
+            };
             for (name, operand) in [("value", value), ("min", min), ("max", max)] {
                 if let Some(operand) = operand {
                     spec[name] = operand;
@@ -203,16 +226,20 @@ fn constraint_spec() -> impl Strategy<Value = Value> {
 
 /// The texts that are looked at. The traces here are written compactly and without needless escapes, so both views are one.
 fn content_reference(trace: &Value, spec: &Value) -> (Status, Option<f64>) {
-    if matches!(spec["check"].as_str().unwrap(), "starts_with" | "ends_with" | "equals")
-        && spec.get("value").is_none()
-    {
-        return (Status::Error, None);
-    }
-    // Nothing to look for: that is a mistake, not something that every text has.
-    if spec.get("value").is_none() && spec.get("values").is_none() {
+    // Nothing to look for, or what the check does not read: that is a mistake, not something that every text has.
+    let (one, list) = (spec.get("value"), spec.get("values"));
+    let mistaken = match spec["check"].as_str().unwrap() {
+        "contains" | "not_contains" => one.is_some() == list.is_some(),
+        "keyword_all" | "keyword_any" | "forbidden" => {
+            one.is_some() == list.is_some() || one.is_some_and(|word| word == "")
+        }
+        _ => one.is_none() || list.is_some(),
+    };
+    if mistaken {
         return (Status::Error, None);
     }
     let Ok(found) = look(trace, spec["target"].as_str().unwrap()) else { return (Status::HardFail, None) };
+    let inside = found.as_ref().map(said).unwrap_or_default();
     let text = match found {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text,
@@ -225,9 +252,11 @@ fn content_reference(trace: &Value, spec: &Value) -> (Status, Option<f64>) {
             text.chars().flat_map(char::to_lowercase).collect()
         }
     };
-    let has = |word: &str| {
-        (0..=fold(&text).len()).any(|at| fold(&text).as_bytes()[at..].starts_with(fold(word).as_bytes()))
+    let within = |text: &str, word: &str| {
+        (0..=fold(text).len()).any(|at| fold(text).as_bytes()[at..].starts_with(fold(word).as_bytes()))
     };
+    let has = |word: &str| within(&text, word) || inside.iter().any(|text| within(text, word));
+    let matches = |word: &str| text.contains(word) || inside.iter().any(|text| text.contains(word));
     let value = spec["value"].as_str();
     let values: Vec<&str> =
         spec["values"].as_array().into_iter().flatten().map(|word| word.as_str().unwrap()).collect();
@@ -251,13 +280,27 @@ fn content_reference(trace: &Value, spec: &Value) -> (Status, Option<f64>) {
         "keyword_any" => outcome(list().iter().any(|word| has(word)), soft),
         "forbidden" => outcome(!list().iter().any(|word| has(word)), false),
         // The words here are no patterns, or match themselves.
-        "regex_match" => outcome(text.contains(value.unwrap_or("")), soft),
-        "not_regex_match" => outcome(!text.contains(value.unwrap_or("")), soft),
+        "regex_match" => outcome(matches(value.unwrap_or("")), soft),
+        "not_regex_match" => outcome(!matches(value.unwrap_or("")), soft),
         "starts_with" => outcome(fold(&text).starts_with(&fold(value.unwrap())), soft),
         "ends_with" => outcome(fold(&text).ends_with(&fold(value.unwrap())), soft),
         _ => outcome(fold(&text) == fold(value.unwrap()), soft),
     };
     (status, None)
+}
+
+/// What the strings in a value say that has parts.
+fn said(value: &Value) -> Vec<String> {
+    fn leaves(value: &Value) -> Vec<String> {
+        value.as_str().map_or_else(|| said(value), |text| vec![text.to_owned()])
+    }
+    match value {
+        Value::Array(items) => items.iter().flat_map(leaves).collect(),
+        Value::Object(members) => {
+            members.iter().flat_map(|(name, below)| [vec![name.clone()], leaves(below)].concat()).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn content_spec() -> impl Strategy<Value = Value> {
@@ -273,9 +316,10 @@ fn content_spec() -> impl Strategy<Value = Value> {
         "ends_with",
         "equals",
     ]);
-    let word = || select(vec!["", "a", "b", "A b", "ö", "c", "α", "σ", "\"", "1", "[", "true"]);
+    let word =
+        || select(vec!["", "a", "b", "A b", "ö", "c", "α", "σ", "\"", "1", "[", "true", "a\na", "{\"a"]);
     let escaped = |check: &str, word: &str| {
-        if check.contains("regex") { word.replace('[', "1") } else { word.to_owned() }
+        if check.contains("regex") { word.replace(['[', '{'], "1") } else { word.to_owned() }
     };
     (
         check,

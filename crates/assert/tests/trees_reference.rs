@@ -33,6 +33,8 @@ struct Tree {
 struct Node {
     kind: &'static str,
     name: &'static str,
+    /// Another name of the step; empty if it has none.
+    alias: &'static str,
     agent: &'static str,
     args: Option<Value>,
     result: Option<Value>,
@@ -42,6 +44,9 @@ struct Node {
 }
 
 const NAMES: [&str; 3] = ["x", "y", "z"];
+/// What a spec may name: the names of steps, and one that only ever is another name.
+const WANTED: [&str; 4] = ["x", "y", "z", "w"];
+const ALIASES: [&str; 6] = ["", "", "", "x", "y", "w"];
 const AGENTS: [&str; 4] = ["", "a", "b", "c"];
 const IDS: [&str; 5] = ["", "t1", "t2", "t3", "t4"];
 
@@ -112,10 +117,19 @@ fn node(depth: u32) -> BoxedStrategy<Node> {
     let below = if depth == 0 { Just(None).boxed() } else { option::weighted(0.7, tree(depth - 1)).boxed() };
     let kind = select(vec!["agent_call", "agent_call", "tool_call", "llm_call"]);
     let times = (option::weighted(0.9, 0..30_u8), option::weighted(0.9, 10..40_u8));
-    (kind, select(&NAMES), prop_oneof![3 => Just(""), 1 => select(&AGENTS)], body(), body(), times, below)
-        .prop_map(|(kind, name, agent, args, result, (start, end), below)| Node {
+    (
+        kind,
+        (select(&NAMES), select(&ALIASES)),
+        prop_oneof![3 => Just(""), 1 => select(&AGENTS)],
+        body(),
+        body(),
+        times,
+        below,
+    )
+        .prop_map(|(kind, (name, alias), agent, args, result, (start, end), below)| Node {
             kind,
             name,
+            alias,
             agent,
             args: said(args),
             result: said(result),
@@ -174,15 +188,25 @@ impl Tree {
             .collect()
     }
 
-    fn names(&self) -> Vec<&'static str> {
-        self.steps.iter().map(|step| step.name).collect()
+    /// Whether a step of this trace has this name.
+    fn calls(&self, name: &str) -> bool {
+        self.steps.iter().any(|step| step.is_named(name))
     }
 }
 
 impl Node {
     fn json(&self) -> Value {
-        json!({"type": self.kind, "name": self.name, "agent_id": self.agent, "args": self.args, "result": self.result,
+        json!({"type": self.kind, "name": self.name, "alias": self.alias, "agent_id": self.agent, "args": self.args, "result": self.result,
                "started_at_ms": self.start, "ended_at_ms": self.end, "sub_trace": self.below.as_ref().map(Tree::json)})
+    }
+
+    /// The names that it has: one or two.
+    fn names(&self) -> Vec<&'static str> {
+        [self.name, self.alias].into_iter().filter(|name| !name.is_empty()).collect()
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.names().contains(&name)
     }
 
     fn child(&self) -> Option<&Tree> {
@@ -290,7 +314,7 @@ fn check<'p>(spec: Value, reference: impl Fn(&Tree) -> bool + 'p) -> (Value, Ref
 }
 
 fn count(tree: &Tree, name: &str) -> usize {
-    tree.steps.iter().filter(|step| step.name == name).count()
+    tree.steps.iter().filter(|step| step.is_named(name)).count()
 }
 
 fn contains(whole: &Value, part: &Value) -> bool {
@@ -315,31 +339,37 @@ proptest! {
         tree in tree(3),
         style in style(),
         soft in any::<bool>(),
-        tools in vec(select(&NAMES), 1..6),
-        tool in select(&NAMES),
+        tools in vec(select(&WANTED), 1..6),
+        tool in select(&WANTED),
         most in 0..4_usize,
-        pairs in vec((select(&NAMES), select(&NAMES)), 1..14),
+        pairs in vec((select(&WANTED), select(&WANTED)), 1..14),
         args in object(),
         result in value(),
     ) {
-        let every = |tree: &Tree| tools.iter().all(|tool| tree.names().contains(tool));
-        let none = |tree: &Tree| !tools.iter().any(|tool| tree.names().contains(tool));
-        let listed = |tree: &Tree| tree.names().windows(2).all(|pair| pairs.contains(&(pair[0], pair[1])));
+        let every = |tree: &Tree| tools.iter().all(|tool| tree.calls(tool));
+        let none = |tree: &Tree| !tools.iter().any(|tool| tree.calls(tool));
+        let listed = |tree: &Tree| tree.steps.windows(2).all(|steps| {
+            pairs.iter().any(|(from, to)| steps[0].is_named(from) && steps[1].is_named(to))
+        });
         let has = |step: &Node| contains(step.args.as_ref().unwrap_or(&json!({})), &args);
-        let calls = |tree: &Tree| tree.steps.iter().filter(|step| step.name == tool).cloned().collect::<Vec<_>>();
+        let calls = |tree: &Tree| tree.steps.iter().filter(|step| step.is_named(tool)).cloned().collect::<Vec<_>>();
         let objects: Vec<Value> = pairs.iter().map(|(from, to)| json!({"from": from, "to": to})).collect();
         let mut checks = vec![
             check(json!({"check": "contains_in_order", "tools": tools}), |tree| {
-                let names = tree.names();
-                let mut names = names.iter();
-                tools.iter().all(|tool| names.any(|name| name == tool))
+                let mut steps = tree.steps.iter();
+                tools.iter().all(|tool| steps.any(|step| step.is_named(tool)))
             }),
-            check(json!({"check": "exact_order", "tools": tools}), |tree| tree.names().windows(tools.len()).any(|run| run == tools)),
+            check(json!({"check": "exact_order", "tools": tools}), |tree| {
+                // Of two names that are both asked for, the first counts.
+                let name = |step: &Node| step.names().into_iter().find(|name| tools.contains(name)).unwrap_or("");
+                let names: Vec<&str> = tree.steps.iter().map(name).collect();
+                names.windows(tools.len()).any(|run| run == tools)
+            }),
             check(json!({"check": "loop_detection", "tool": tool, "max_repetitions": most + 1}), |tree| count(tree, tool) <= most + 1),
             check(json!({"check": "loop_detection", "tool_name": tool, "max": most + 1}), |tree| count(tree, tool) <= most + 1),
             check(json!({"check": "max_calls", "tool": tool, "max": most}), |tree| count(tree, tool) <= most),
             check(json!({"check": "max_steps", "max": most}), |tree| tree.steps.len() <= most),
-            check(json!({"check": "no_duplicates"}), |tree| NAMES.iter().all(|name| count(tree, name) < 2)),
+            check(json!({"check": "no_duplicates"}), |tree| NAMES.iter().all(|name| tree.steps.iter().filter(|step| step.name == *name).count() < 2)),
             check(json!({"check": "required_tools", "tools": tools}), every),
             check(json!({"check": "contains", "tool_names": tools}), every),
             check(json!({"check": "contains", "tool_name": tool}), |tree| count(tree, tool) > 0),
@@ -354,11 +384,13 @@ proptest! {
                 !calls.is_empty() && calls.iter().all(has)
             }),
         ];
-        if !result.is_null() {
-            checks.push(check(json!({"check": "argument_match", "tool": tool, "result": result}), |tree| {
-                calls(tree).iter().any(|step| step.result.as_ref().is_some_and(|found| contains(found, &result)))
-            }));
-        }
+        checks.push(check(json!({"check": "argument_match", "tool": tool, "result": result}), |tree| {
+            calls(tree).iter().any(|step| contains(step.result.as_ref().unwrap_or(&Value::Null), &result))
+        }));
+        checks.push(check(json!({"check": "argument_match", "tool": tool, "args": null, "all": true}), |tree| {
+            let calls = calls(tree);
+            !calls.is_empty() && calls.iter().all(|step| step.args.is_none())
+        }));
         compare(&tree, style, "trace", soft, &checks)?;
     }
 
@@ -383,7 +415,7 @@ proptest! {
         wanted in select(vec!["ö", "Ö", "GRÜN", "grün", "\"hi\"\n", "4", "k", "\"k\": 4", "\"k\":4", "\\u00f6", "\\", "[4,"]),
         case_sensitive in any::<bool>(),
         pairs in vec((select(&AGENTS), select(&AGENTS)), 1..16),
-        tools in vec(select(&NAMES), 1..4),
+        tools in vec(select(&WANTED), 1..4),
     ) {
         let acts = |tree: &Tree, agent: &str| tree.traces().iter().any(|(trace, _)| trace.agent == agent);
         let checks = [
@@ -409,7 +441,7 @@ proptest! {
                 tree.traces().iter().all(|(trace, above)| above.is_none_or(|above| pairs.contains(&(above, trace.agent))))
             }),
             check(json!({"check": "all_tools_called", "tools": tools}), |tree| {
-                tools.iter().all(|tool| tree.all_steps().iter().any(|(step, _)| step.name == *tool))
+                tools.iter().all(|tool| tree.all_steps().iter().any(|(step, _)| step.is_named(tool)))
             }),
         ];
         compare(&tree, style, "trace_tree", soft, &checks)?;
@@ -444,7 +476,9 @@ proptest! {
         for (index, name, unit) in [(0, "aggregate_tokens", 1.0), (1, "aggregate_latency", 1.0), (2, "aggregate_cost", 0.25)] {
             let sum = move |tree: &Tree| {
                 let numbers = tree.traces().iter().filter_map(|(trace, _)| trace.numbers[index]).collect::<Vec<u8>>();
-                numbers.into_iter().map(|number| f64::from(number) * unit).sum::<f64>()
+                // If no trace says it there is no sum, which is in no relation to anything.
+                let sum = numbers.iter().map(|number| f64::from(*number) * unit).sum::<f64>();
+                if numbers.is_empty() { f64::NAN } else { sum }
             };
             let with = |operator: &str| json!({"check": name, "operator": operator, "value": value});
             checks.push(check(with("lt"), move |tree| sum(tree) < value));
@@ -464,13 +498,18 @@ proptest! {
         tree in timed(),
         style in style(),
         soft in any::<bool>(),
-        first in select(&AGENTS[1..]),
-        second in select(&AGENTS[1..]),
-        groups in vec(vec(select(&AGENTS[1..]), 1..3), 2..4),
+        (groups, first, second) in groups(),
         most in 1..80_u8,
     ) {
-        let starts = |tree: &Tree, agent: &str| all(tree.all_steps().iter().filter(|(_, whose)| *whose == agent).map(|(step, _)| step.start));
-        let ends = |tree: &Tree, agent: &str| all(tree.all_steps().iter().filter(|(_, whose)| *whose == agent).map(|(step, _)| step.end));
+        // The times of an agent one of whose steps ends before it begins are of no use.
+        let times = |tree: &Tree, agent: &str, time: fn(&Node) -> Option<u8>| {
+            let steps = tree.all_steps();
+            let steps: Vec<&Node> = steps.into_iter().filter(|(_, whose)| *whose == agent).map(|(step, _)| step).collect();
+            let backwards = |step: &&&Node| step.start.zip(step.end).is_some_and(|(start, end)| end < start);
+            all(steps.iter().map(|step| time(step))).filter(|_| steps.iter().find(backwards).is_none())
+        };
+        let starts = |tree: &Tree, agent: &str| times(tree, agent, |step| step.start);
+        let ends = |tree: &Tree, agent: &str| times(tree, agent, |step| step.end);
         let before = |tree: &Tree, one: &str, two: &str| match (ends(tree, one), starts(tree, two)) {
             (Some(ends), Some(starts)) => ends.iter().all(|end| starts.iter().all(|start| end < start)),
             _ => false,
@@ -514,6 +553,18 @@ proptest! {
         prop_assert_eq!(report.valid, hangs_together(&tree));
         prop_assert_eq!(report.errors.len(), usize::from(!report.valid));
     }
+}
+
+/// Two or three groups of agents, no agent in two of them, and two agents that differ.
+fn groups() -> impl Strategy<Value = (Vec<Vec<&'static str>>, &'static str, &'static str)> {
+    (Just(AGENTS[1..].to_vec()).prop_shuffle(), 1..3_usize, any::<bool>()).prop_map(|(agents, cut, three)| {
+        let groups = if three {
+            agents.iter().map(|agent| vec![*agent]).collect()
+        } else {
+            vec![agents[..cut].to_vec(), agents[cut..].to_vec()]
+        };
+        (groups, agents[0], agents[2])
+    })
 }
 
 /// Traces of two agents that say and hear something more often than not.

@@ -37,6 +37,8 @@ pub struct Step {
     pub kind: StepKind,
     /// The tool.
     pub name: String,
+    /// What the agent called it, if that is another name; empty otherwise.
+    pub alias: String,
     /// The arguments, as answered.
     pub args: Json,
     /// The outcome; `null` if none was reported.
@@ -114,6 +116,9 @@ impl Step {
             .with("args", self.args.clone())
             .with("result", self.result.clone())
             .with("started_at_ms", self.started.micros() / 1000);
+        if !self.alias.is_empty() {
+            step.push("alias", self.alias.as_str());
+        }
         if let Some(ended) = self.ended {
             step.push("ended_at_ms", ended.micros() / 1000);
         }
@@ -134,6 +139,7 @@ mod tests {
             sequence,
             kind: StepKind::ToolCall,
             name: "shell".into(),
+            alias: if ended.is_some() { "bash".into() } else { String::new() },
             args: Json::object(),
             result: Json::Null,
             started: Timestamp::from_micros(1_500_900),
@@ -149,7 +155,7 @@ mod tests {
             ..Trace::new(id)
         };
         let steps = concat!(
-            r#"{"type":"tool_call","name":"shell","args":{},"result":null,"started_at_ms":1500,"ended_at_ms":2000,"metadata":{"sequence":4}},"#,
+            r#"{"type":"tool_call","name":"shell","args":{},"result":null,"started_at_ms":1500,"alias":"bash","ended_at_ms":2000,"metadata":{"sequence":4}},"#,
             r#"{"type":"tool_call","name":"shell","args":{},"result":null,"started_at_ms":1500,"metadata":{"sequence":5}}"#
         );
         assert_eq!(

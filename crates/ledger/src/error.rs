@@ -60,7 +60,7 @@ pub enum ReadError {
         reason: String,
     },
     /// There is no ledger there.
-    #[error("there is no ledger in `{}`", dir.display())]
+    #[error("there is no ledger in `{}`: `proctor init` makes one, `--state` names another", dir.display())]
     NotThere {
         /// The state directory.
         dir: PathBuf,

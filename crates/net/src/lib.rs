@@ -2,6 +2,8 @@
 //! protocols. One cargo feature a transport.
 
 pub mod ahp;
+#[cfg(feature = "grpc")]
+pub mod assembly;
 #[cfg(feature = "stdio")]
 pub mod attest;
 pub mod budget;

@@ -326,6 +326,11 @@ pub enum AuditCommand {
         #[arg(long)]
         no_derivation: bool,
     },
+    /// Verify the hash chain of an Agent Assembly audit log, offline.
+    VerifyChain {
+        /// The log, one JSON object a line; `-` is stdin.
+        file: PathBuf,
+    },
     /// Print a proof that a record is in the ledger, or that one checkpoint continues another.
     Prove {
         /// Sequence or decision id.
@@ -390,9 +395,10 @@ pub enum ApproveCommand {
 }
 
 #[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("judged").required(true).args(["trace", "session"])))]
 pub struct AssertArgs {
     /// The trace, as JSON; `-` reads it from stdin.
-    #[arg(long, value_name = "FILE", required_unless_present = "session", conflicts_with = "session")]
+    #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// A session of the ledger instead: our id, a unique prefix of it, or the id that the agent claimed.
     #[arg(long, value_name = "ID")]

@@ -17,6 +17,7 @@ mod serve;
 pub mod session;
 mod tiles;
 mod verify;
+mod verify_chain;
 mod witness;
 
 use clap::CommandFactory;

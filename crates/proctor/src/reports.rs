@@ -14,6 +14,9 @@ use proctor_core::time::Timestamp;
 pub use destination::{destinations, write};
 pub use json::to_json;
 
+/// How the explanation of an assertion that was not run begins.
+pub const NOT_RUN: &str = "not run: ";
+
 /// What assertions found on one trace.
 #[derive(Debug, Clone)]
 pub struct Findings {
@@ -25,6 +28,10 @@ pub struct Findings {
     pub made: Timestamp,
     /// Whether the results are simulated.
     pub simulated: bool,
+    /// Whether something is decided by them: then what is not known is neither yes nor no.
+    pub gate: bool,
+    /// What says that soft failures count like hard ones: an argument or a variable. None: they do not.
+    pub soft_failures_count: Option<&'static str>,
     /// One for each assertion, in the order in which they were written.
     pub entries: Vec<Entry>,
 }
@@ -62,6 +69,35 @@ pub struct Entry {
     pub took: Duration,
     /// How a judge came to its score.
     pub judge: Option<Box<JudgeMetadata>>,
+}
+
+impl Entry {
+    /// Why, beside the word for how it ended.
+    pub fn why(&self) -> &str {
+        self.explanation.strip_prefix(NOT_RUN).unwrap_or(&self.explanation)
+    }
+}
+
+/// What follows from all of it. The exit code and every report say the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Every assertion holds, but for soft failures that are allowed.
+    Passed,
+    /// Something failed, could not be evaluated, or was not run.
+    Failed,
+    /// There is not enough to decide.
+    Undecided,
+}
+
+impl Conclusion {
+    /// The word for it in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Conclusion::Passed => "passed",
+            Conclusion::Failed => "failed",
+            Conclusion::Undecided => "undecided",
+        }
+    }
 }
 
 /// How an assertion ended.
@@ -143,6 +179,28 @@ impl Findings {
             error: of(Ending::Error),
             not_run: of(Ending::NotRun),
         }
+    }
+
+    /// What follows from all of it.
+    pub fn conclusion(&self) -> Conclusion {
+        let counts = self.counts();
+        let unknown = counts.error + counts.not_run > 0;
+        let soft = self.soft_failures_count.is_some() && counts.soft_fail > 0;
+        if self.gate && (self.simulated || (unknown && counts.hard_fail == 0)) {
+            Conclusion::Undecided
+        } else if counts.hard_fail > 0 || unknown || soft {
+            Conclusion::Failed
+        } else {
+            Conclusion::Passed
+        }
+    }
+
+    /// Why it failed, if nothing failed hard and soft failures count.
+    pub fn strict_failure(&self) -> Option<String> {
+        let counts = self.counts();
+        let only_soft = counts.soft_fail > 0 && counts.hard_fail + counts.error + counts.not_run == 0;
+        let who = self.soft_failures_count.filter(|_| only_soft)?;
+        (self.conclusion() == Conclusion::Failed).then(|| format!("failed: soft failures count (`{who}`)"))
     }
 
     /// What all of it cost, in dollars.

@@ -78,6 +78,61 @@ fn every_vendor_judges_and_speaks() {
 }
 
 #[test]
+fn the_same_model_at_another_address_is_another_model() {
+    let (first, second) = (Double::start(), Double::start());
+    second.script([Reply { times: 0, ..Reply::text(r#"{"score": 0.0, "explanation": "it is bad"}"#) }]);
+    let place = Place::new();
+    let mut scores = Vec::new();
+    for double in [&first, &second, &first] {
+        let url = double.url(Vendor::OpenAi);
+        let mut engine =
+            place.ready(&[("ATTEST_JUDGE_BASE_URL", url.as_str()), ("ATTEST_OPENAI_API_KEY", KEY)]);
+        scores.push(evaluate(&mut engine, "hello", "llm_judge", &json!({}))["score"].clone());
+        engine.close();
+    }
+    assert_eq!(scores, [json!(0.9), json!(0.0), json!(0.9)]);
+    assert_eq!((first.seen().len(), second.seen().len()), (1, 1), "each was asked once");
+}
+
+#[test]
+fn answers_that_cannot_be_used_cost_money_too() {
+    let double = Double::start();
+    double.script([Reply { times: 0, stop: Some("length".into()), ..Reply::text("I think") }]);
+    let place = Place::new();
+    let url = double.url(Vendor::OpenAi);
+    let mut engine = place.ready(&[
+        ("ATTEST_JUDGE_BASE_URL", url.as_str()),
+        ("ATTEST_OPENAI_API_KEY", KEY),
+        ("ATTEST_JUDGE_MODEL", "gpt-4.1"),
+        ("ATTEST_BUDGET_USD", "0.05"),
+    ]);
+    let mut said = String::new();
+    for question in 0..20 {
+        let result =
+            evaluate(&mut engine, "hello", "llm_judge", &json!({"criteria": format!("question {question}")}));
+        assert_eq!(result["status"], "hard_fail", "{result}");
+        said = result["explanation"].as_str().unwrap().to_owned();
+    }
+    // An answer may have 1024 tokens at 8 dollars a million, so no more than six fit into five cents.
+    let asked = double.seen().len();
+    assert!((1..=6).contains(&asked), "{asked} calls");
+    assert!(said.contains("the budget of $0.05 is used up"), "{said}");
+}
+
+#[test]
+fn simulated_runs_are_not_remembered() {
+    let place = Place::new();
+    let assertion =
+        json!({"assertion_id": "a", "type": "content", "spec": {"check": "contains", "value": "x"}});
+    for (simulated, rows) in [("1", 0), ("0", 1)] {
+        let mut engine = place.ready(&[("ATTEST_SIMULATION", simulated)]);
+        engine.verdict(&trace("hello"), assertion.clone());
+        engine.close();
+        assert_eq!(place.rows().len(), rows);
+    }
+}
+
+#[test]
 fn what_people_said_about_a_judge_comes_with_its_scores() {
     let double = Double::start();
     let place = Place::new();

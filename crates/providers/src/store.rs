@@ -55,6 +55,9 @@ impl Default for StoreOptions {
     }
 }
 
+/// The status of a row that waits for the result of a plugin: it has no score yet, and counts for nothing.
+pub const WAITING_STATUS: &str = "waiting";
+
 /// One result of an assertion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {

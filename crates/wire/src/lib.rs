@@ -11,4 +11,5 @@
 //! ```
 
 pub mod ahp;
+pub mod assembly;
 pub mod attest;

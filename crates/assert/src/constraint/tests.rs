@@ -4,10 +4,12 @@ use crate::trace::Trace;
 use crate::verdict::{Status, Verdict};
 
 const TRACE: &str = r#"{"trace_id":"t",
-    "metadata":{"cost_usd":0.25,"total_tokens":150,"custom":{"depth":3},"label":"x","unset":null},
+    "metadata":{"cost_usd":0.25,"total_tokens":150,"custom":{"depth":3},"label":"x","unset":null,
+                "denied":[1,{"a":1}],"nested":{"list":[]},"box":{"length":40,"width":2},"twice":{"a":1,"a":2},
+                "large":9007199254740993,"huge":170141183460469231731687303715884105727,"exponent":1.50e1},
     "output":{"message":"hi","score":0.5,"big":[1]},
     "steps":[{"type":"tool_call","name":"x","args":{"n":5},"result":7},
-             {"type":"llm_call","name":"m"},{"type":"tool_call","name":"x","args":{"n":6}}]}"#;
+             {"type":"llm_call","name":"m","alias":"mm"},{"type":"tool_call","name":"x","args":{"n":6}}]}"#;
 
 fn judge(spec: &str) -> Verdict {
     let trace = Trace::parse(TRACE).unwrap();
@@ -37,8 +39,16 @@ fn every_field_that_is_a_number_can_be_compared() {
         ("metadata.custom.depth", "3"),
         ("steps.length", "3"),
         ("steps[?type=='tool_call'].length", "2"),
-        ("steps[?type=='nothing'].length", "0"),
+        ("steps[?type=='retrieval'].length", "0"),
+        ("metadata.denied.length", "2"),
+        ("metadata.custom.length", "1"),
+        ("metadata.nested.list.length", "0"),
+        ("metadata.box.length", "40"),
+        ("output.big.length", "1"),
+        ("output.length", "3"),
+        ("steps[?name=='x'].args.length", "1"),
         ("steps[?name=='x'].length", "2"),
+        ("steps[?name=='mm'].length", "1"),
         ("steps[?name=='y'].length", "0"),
         ("output.score", "0.5"),
         ("steps[?name=='x'].args.n", "5"),
@@ -88,7 +98,14 @@ fn a_number_that_is_not_there_fails_hard_even_when_soft() {
         "metadata.label",
         "metadata.custom",
         "metadata.custom.nothing",
+        "metadata.label.length",
+        "metadata.nothing.length",
+        "metadata.unset.length",
+        "metadata.length",
         "output.message",
+        "output.message.length",
+        "output.nothing.length",
+        "steps[?name=='m'].args.length",
         "output.big",
         "output.nothing",
         "steps[?name=='m'].args",
@@ -117,6 +134,15 @@ fn what_makes_no_sense_is_an_error() {
         r#"{"field":"metadata","operator":"lt","value":1}"#,
         r#"{"field":"metadata.","operator":"lt","value":1}"#,
         r#"{"field":"steps[?type=='a'b'].length","operator":"lt","value":1}"#,
+        r#"{"field":"steps[?type=='toolcall'].length","operator":"lt","value":1}"#,
+        r#"{"field":"steps[?type==''].length","operator":"lt","value":1}"#,
+        r#"{"field":"steps[?name==''].length","operator":"lt","value":1}"#,
+        r#"{"field":"steps[?name==''].args.n","operator":"lt","value":1}"#,
+        r#"{"field":"steps.length","operator":"gte","value":1,"max":2}"#,
+        r#"{"field":"steps.length","operator":"<","value":9,"min":5}"#,
+        r#"{"field":"steps.length","operator":"between","min":1,"max":9,"value":1}"#,
+        r#"{"field":"metadata.twice.a","operator":"lt","value":9}"#,
+        r#"{"field":"metadata.twice.length","operator":"lt","value":9}"#,
         r#"{"field":"steps[0]","operator":"lt","value":1}"#,
         r#"{"field":"","operator":"lt","value":1}"#,
         "null",
@@ -145,4 +171,53 @@ fn soft_softens_only_a_failed_comparison() {
         status(r#"{"field":"steps.length","operator":"gte","value":3,"threshold":"dynamic","other":[]}"#),
         Status::Pass
     );
+}
+
+#[test]
+fn whole_numbers_are_compared_exactly_and_shown_as_they_came() {
+    let says = |field: &str, operator: &str, value: &str| {
+        judge(&format!(r#"{{"field":"{field}","operator":"{operator}","value":{value}}}"#))
+    };
+    for (field, operator, value, wanted) in [
+        ("metadata.large", "lte", "9007199254740992", Status::HardFail),
+        ("metadata.large", "eq", "9007199254740992", Status::HardFail),
+        ("metadata.large", "neq", "9007199254740992", Status::Pass),
+        ("metadata.large", "eq", "9007199254740993", Status::Pass),
+        ("metadata.huge", "lt", "170141183460469231731687303715884105727", Status::HardFail),
+        ("metadata.huge", "gt", "170141183460469231731687303715884105726", Status::Pass),
+        ("metadata.exponent", "eq", "15", Status::Pass),
+        ("metadata.nested.list.length", "eq", "-0", Status::Pass),
+        ("metadata.nested.list.length", "eq", "-0.0", Status::Pass),
+    ] {
+        assert_eq!(says(field, operator, value).status, wanted, "{field} {operator} {value}");
+    }
+    let verdict = says("metadata.large", "lte", "9007199254740992");
+    assert_eq!(verdict.actual, "9007199254740993");
+    assert_eq!(verdict.expected, "at most 9007199254740992");
+    assert!(
+        says("metadata.exponent", "lt", "1.0").explanation.contains("is 1.50e1, but should be less than 1.0")
+    );
+}
+
+#[test]
+fn an_unused_operand_is_named_with_what_to_give() {
+    let verdict = judge(r#"{"field":"steps.length","operator":"gte","value":1,"max":2}"#);
+    assert!(
+        verdict.explanation.contains("`gte` does not read `max`: give `value`"),
+        "{}",
+        verdict.explanation
+    );
+    let verdict = judge(r#"{"field":"steps[?type=='toolcall'].length","operator":"eq","value":0}"#);
+    assert!(verdict.suggestion.contains("tool_call"), "{}", verdict.suggestion);
+}
+
+#[test]
+fn a_value_that_is_cut_is_marked() {
+    let document = format!(r#"{{"output":{{"v":"{}"}}}}"#, "s".repeat(300));
+    let trace = Trace::parse(&document).unwrap();
+    let spec = r#"{"field":"output.v","operator":"lt","value":1}"#;
+    let verdict = evaluate(&trace, &Assertion::new("a", "constraint", spec).unwrap(), &Tools::default());
+    assert!(verdict.explanation.contains("sss…"), "{}", verdict.explanation);
+    let digits = format!(r#"{{"field":"steps.length","operator":"eq","value":0.{}}}"#, "1".repeat(300));
+    assert!(judge(&digits).explanation.contains("111…"));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use crate::tools::Tools;
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, cut};
 
 /// The longest pattern, in bytes.
 const LONGEST: usize = 10_000;
@@ -44,8 +44,7 @@ pub(super) fn read(pattern: &str, tools: &Tools) -> Result<Arc<Regex>, Verdict> 
 }
 
 fn unusable(pattern: &str, why: &str) -> Verdict {
-    let shown: String = pattern.chars().take(80).collect();
-    Verdict::error(format!("the pattern `{shown}` cannot be used: {why}"))
+    Verdict::error(format!("the pattern `{}` cannot be used: {why}", cut(pattern, 80)))
         .suggest("use the syntax of RE2: no look-around, no back-references")
 }
 

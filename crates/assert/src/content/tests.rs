@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use crate::check::{Assertion, evaluate};
 use crate::tools::Tools;
 use crate::trace::Trace;
@@ -46,7 +48,6 @@ fn contains() {
             r#""contains","value":"""#,
             r#""contains","values":["hello","LINE"]"#,
             r#""contains","values":[]"#,
-            r#""contains","value":"hello","values":["absent"]"#,
         ],
     );
     expect(
@@ -225,6 +226,9 @@ fn what_makes_no_sense_is_an_error() {
             r#""word_count","operator":"eq""#,
             r#""word_count","operator":"about","value":5"#,
             r#""word_count","min":3,"max":2"#,
+            r#""word_count","operator":"eq","value":5,"min":1"#,
+            r#""word_count","operator":"between","min":1,"max":9,"value":5"#,
+            r#""word_count","min":1,"value":5"#,
             "5",
             "null",
         ],
@@ -314,4 +318,156 @@ fn evidence_shows_the_place_and_is_short() {
     assert!(verdict.actual.contains("SECRET"), "{}", verdict.actual);
     assert!(verdict.actual.len() < 420);
     assert!(verdict.explanation.contains("`secret`"));
+}
+
+/// Checks that these are errors whose words have a part.
+fn refused(cases: &[(&str, &str)]) {
+    for (case, words) in cases {
+        let verdict = judge(&format!(r#"{{"check":{case}}}"#));
+        assert_eq!(verdict.status, Status::Error, "{case}: {}", verdict.explanation);
+        assert!(verdict.explanation.contains(words), "{case}: {}", verdict.explanation);
+    }
+}
+
+#[test]
+fn the_member_that_a_check_reads_must_be_there() {
+    refused(&[
+        (r#""contains","value":null"#, "has no `value`"),
+        (r#""contains","values":null"#, "has no `value`"),
+        (r#""not_contains","value":null,"values":null"#, "has no `value`"),
+        (r#""starts_with","value":null"#, "has no `value`"),
+        (r#""equals","value":null"#, "has no `value`"),
+        (r#""regex_match","value":null,"pattern":null"#, "has no `value`"),
+        (r#""forbidden","values":null"#, "has no `values`"),
+        (r#""keyword_all","values":null,"value":null"#, "has no `values`"),
+        (r#""forbidden","value":"""#, "`value` of `forbidden` is empty"),
+        (r#""keyword_any","values":["a",null]"#, "values[1] is null"),
+        (r#""forbidden","values":[null]"#, "values[0] is null"),
+        (r#""contains","values":[null]"#, "values[0] is null"),
+    ]);
+}
+
+#[test]
+fn a_member_that_a_check_does_not_read_is_an_error() {
+    refused(&[
+        (r#""forbidden","pattern":"hello""#, "does not read `pattern`: give `values`"),
+        (r#""keyword_all","pattern":"absent","values":[]"#, "does not read `pattern`: give `values`"),
+        (r#""not_contains","pattern":"hello","value":"absent""#, "does not read `pattern`: give `value`"),
+        (r#""not_regex_match","values":["hello"]"#, "does not read `values`: give the pattern as `value`"),
+        (r#""matches","pattern":"hello","values":[]"#, "does not read `values`"),
+        (r#""starts_with","values":["x"]"#, "does not read `values`: give `value`"),
+        (r#""equals","value":"a","pattern":"b""#, "does not read `pattern`: give `value`"),
+        (r#""contains","value":"hello","min":3"#, "does not read `min`"),
+        (r#""contains","value":"hello","op":"lt""#, "does not read `operator`"),
+        (r#""word_count","min":1,"values":["a"]"#, "does not read `values`: give `min`, `max`"),
+        (r#""contains","value":"hello","values":["absent"]"#, "give one of them"),
+        (r#""not_contains","value":"absent","values":["hello"]"#, "give one of them"),
+        (r#""forbidden","value":"absent","values":[]"#, "give one of them"),
+    ]);
+}
+
+/// What a check finds in an output of this JSON.
+fn in_output(output: &str, check: &str) -> Verdict {
+    let document = format!(r#"{{"trace_id":"t","output":{output}}}"#);
+    let trace = Trace::parse(&document).unwrap();
+    let spec = format!(r#"{{"target":"output","check":{check}}}"#);
+    evaluate(&trace, &Assertion::new("a", "content", &spec).unwrap(), &Tools::default())
+}
+
+#[test]
+fn what_the_strings_in_an_object_say_is_found_whatever_they_are_escaped_with() {
+    let output = json!({"list": [
+        {"path": r"see C:\Secrets\key", "quote": r#"say "password""#, "lines": "two\nlines\ttab"},
+        {r#"a "name""#: 1, "half": "HALF"},
+    ]});
+    let output = output.to_string().replace("HALF", r#"\u0070in \"code\" \ud800"#);
+    for word in
+        [r"c:\secrets", r#"say "PASSWORD""#, "two\nlines", "lines\ttab", r#"a "name""#, r#"pin "code""#]
+    {
+        let word = json!(word);
+        for (check, wanted) in [
+            (format!(r#""forbidden","values":[{word}]"#), Status::HardFail),
+            (format!(r#""not_contains","value":{word}"#), Status::HardFail),
+            (format!(r#""contains","value":{word}"#), Status::Pass),
+            (format!(r#""keyword_any","values":["absent",{word}]"#), Status::Pass),
+        ] {
+            assert_eq!(in_output(&output, &check).status, wanted, "{check}");
+        }
+    }
+    for pattern in [r"C:\\Secrets\\k", r#"^say "password"$"#, r"(?m)^lines\s"] {
+        let pattern = json!(pattern);
+        for (check, wanted) in [("not_regex_match", Status::HardFail), ("regex_match", Status::Pass)] {
+            let verdict = in_output(&output, &format!(r#""{check}","value":{pattern}"#));
+            assert_eq!(verdict.status, wanted, "{check} {pattern}");
+        }
+    }
+    // A backslash and an `n` are no new line.
+    assert_eq!(in_output(r#"{"a":"x\\ny"}"#, r#""contains","value":"x\ny""#).status, Status::HardFail);
+    // The edges are those of the whole.
+    assert_eq!(in_output(&output, r#""starts_with","value":"see""#).status, Status::HardFail);
+}
+
+#[test]
+fn half_a_character_does_not_hide_what_stands_beside_it() {
+    let trace = Trace::parse(r#"{"output":{"message":"\u0070assword \ud800"}}"#).unwrap();
+    let spec = r#"{"check":"forbidden","values":["password"]}"#;
+    let verdict = evaluate(&trace, &Assertion::new("a", "content", spec).unwrap(), &Tools::default());
+    assert_eq!(verdict.status, Status::HardFail);
+}
+
+#[test]
+fn members_that_stand_twice_cannot_be_judged() {
+    let verdict = in_output(r#"{"a":{"b":"password","b":"nothing"}}"#, r#""contains","value":"nothing""#);
+    assert_eq!(verdict.status, Status::Error);
+    assert!(verdict.explanation.contains("has the member `b` twice"), "{}", verdict.explanation);
+    refused(&[(r#""forbidden","values":["hello"],"values":[]"#, "the spec has the member `values` twice")]);
+}
+
+#[test]
+fn one_is_one_word_and_texts_equal() {
+    let verdict = in_output(r#""alone""#, r#""word_count","max":0"#);
+    assert_eq!((verdict.actual.as_str(), verdict.expected.as_str()), ("1 word", "at most 0 words"));
+    assert!(verdict.explanation.contains("has 1 word, but should have at most 0"), "{}", verdict.explanation);
+    assert_eq!(in_output(r#""a b""#, r#""word_count","max":1"#).expected, "at most 1 word");
+    assert_eq!(in_output(r#""a""#, r#""equals","value":"b""#).expected, "a text that equals b");
+    assert_eq!(in_output(r#""a""#, r#""ends_with","value":"b""#).expected, "a text that ends with b");
+    assert_eq!(in_output(r#""a""#, r#""starts_with","value":"a""#).explanation, "`output` starts with `a`");
+}
+
+#[test]
+fn many_words_are_found_as_few_are_and_too_many_are_refused() {
+    let list = |count: usize, last: &str| {
+        let mut words: Vec<String> = (0..count).map(|number| format!("\"absent{number}x\"")).collect();
+        words.push(format!("\"{last}\""));
+        words.join(",")
+    };
+    for count in [10, 60, 9_999] {
+        let case = |check: &str, last: &str| format!(r#""{check}","values":[{}]"#, list(count, last));
+        expect(Status::HardFail, &[&case("forbidden", "WORLD"), &case("keyword_any", "nowhere")]);
+        expect(Status::Pass, &[&case("forbidden", "nowhere"), &case("keyword_any", "second LINE")]);
+        let verdict = judge(&format!(r#"{{"check":{}}}"#, case("keyword_all", "hello")));
+        assert!((verdict.score - 1.0 / (count as f64 + 1.0)).abs() < 1e-12, "{}", verdict.score);
+        assert!(verdict.explanation.contains("`absent0x`"), "{}", verdict.explanation);
+    }
+    let all = vec!["\"hello\",\"world\",\"lo\",\"\""; 20].join(",");
+    expect(Status::Pass, &[&format!(r#""keyword_all","values":[{all}]"#)]);
+    refused(&[(&format!(r#""forbidden","values":[{}]"#, list(10_000, "a")), "more than 10000")]);
+}
+
+#[test]
+fn words_within_each_other_do_not_take_for_ever() {
+    let text = "a".repeat(1_000_000);
+    let mut words: Vec<String> = (1..1_000).map(|length| format!("\"{}\"", "a".repeat(length))).collect();
+    words.push("\"b\"".to_owned());
+    let began = std::time::Instant::now();
+    let verdict =
+        in_output(&format!("\"{text}\""), &format!(r#""keyword_all","values":[{}]"#, words.join(",")));
+    assert!((verdict.score - 0.999).abs() < 1e-12);
+    assert!(began.elapsed() < std::time::Duration::from_secs(10));
+}
+
+#[test]
+fn a_pattern_that_is_cut_is_marked() {
+    let verdict = judge(&format!(r#"{{"check":"regex_match","value":"({}"}}"#, "x".repeat(200)));
+    assert!(verdict.explanation.contains("xxx…` cannot be used"), "{}", verdict.explanation);
 }

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::verdict::cut;
+
 /// One answer of a judge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
@@ -14,6 +16,9 @@ pub struct Sample {
 /// How much of a judge's reasoning is kept.
 const LONGEST: usize = 2_000;
 
+/// How much is said of why an answer cannot be read: the answer's own words may be in it.
+const LONGEST_REASON: usize = 200;
+
 impl Sample {
     /// Reads an answer: one JSON object with `score` from 0 to 1 and `explanation`, alone or in a fence of code. Anything else is no
     /// answer: a score that has to be searched for in a text may have been put there by the text that was judged.
@@ -24,17 +29,18 @@ impl Sample {
             explanation: String,
         }
         let inner = unfenced(text.trim());
-        let written: Written = serde_json::from_str(inner)
-            .map_err(|error| format!("it is not the JSON object that was asked for ({error})"))?;
+        // A list would be taken for the members in their order.
+        if !inner.starts_with('{') {
+            return Err("it is not the JSON object that was asked for".to_owned());
+        }
+        let written: Written = serde_json::from_str(inner).map_err(|error| {
+            let why = error.to_string();
+            format!("it is not the JSON object that was asked for ({})", cut(&why, LONGEST_REASON))
+        })?;
         if !(0.0..=1.0).contains(&written.score) {
             return Err(format!("its score {} is not from 0 to 1", written.score));
         }
-        let mut explanation = written.explanation;
-        if explanation.len() > LONGEST {
-            let end = (0..=LONGEST).rev().find(|at| explanation.is_char_boundary(*at)).unwrap_or_default();
-            explanation.truncate(end);
-        }
-        Ok(Sample { score: written.score, explanation })
+        Ok(Sample { score: written.score, explanation: cut(&written.explanation, LONGEST).into_owned() })
     }
 }
 
@@ -42,4 +48,26 @@ impl Sample {
 fn unfenced(text: &str) -> &str {
     let Some(inner) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return text };
     inner.strip_prefix("json").unwrap_or(inner).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_object_is_an_answer() {
+        for text in [r#"[1,"ok"]"#, "```json\n[1, \"ok\"]\n```", "null", "1", r#""ok""#] {
+            assert!(Sample::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_is_marked() {
+        let long = format!(r#"{{"score":1,"explanation":"{}"}}"#, "ä".repeat(LONGEST));
+        let explanation = Sample::parse(&long).unwrap().explanation;
+        assert!(explanation.ends_with("ä…") && explanation.len() <= LONGEST + '…'.len_utf8());
+        let wrong = format!(r#"{{"score":"{}","explanation":""}}"#, "x".repeat(5_000));
+        let said = Sample::parse(&wrong).unwrap_err();
+        assert!(said.contains("x…") && said.len() < 400, "{said}");
+    }
 }

@@ -7,9 +7,9 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ReferencingError, Retrieve, Uri, ValidationError, Validator};
 use serde_json::Value;
 
-use super::clipped;
 use super::graph::Graph;
 use super::measure::Shape;
+use super::{clipped, reason};
 use crate::tools::Tools;
 use crate::verdict::Verdict;
 
@@ -103,7 +103,8 @@ fn refused(error: &ValidationError<'_>) -> Verdict {
         _ => {
             let place = error.instance_path().as_str();
             let place = if place.is_empty() { "its top".to_owned() } else { format!("`{}`", clipped(place)) };
-            Verdict::error(format!("the schema is not valid at {place}: {}", clipped(&error.to_string())))
+            Verdict::error(format!("the schema is not valid at {place}: {}", clipped(&reason(error))))
+                .evidence("a valid schema", error.instance().to_string())
                 .suggest("correct the schema; patterns may not use look-around or back-references")
         }
     }

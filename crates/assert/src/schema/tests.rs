@@ -369,3 +369,48 @@ fn a_step_that_says_nothing_fails_hard() {
         assert_eq!(verdict.status, wanted, "{target}");
     }
 }
+
+#[test]
+fn the_reason_comes_before_a_long_value() {
+    let long = "x".repeat(5_000);
+    for (schema, value, reason) in [
+        (json!({"type": "number"}), json!(long), "it is not of type \"number\""),
+        (json!({"maxLength": 3}), json!(long), "it is longer than 3 characters"),
+        (json!({"pattern": "^y"}), json!(long), "it does not match \"^y\""),
+        (
+            json!({"propertyNames": {"maxLength": 3}}),
+            json!({&long: 1}),
+            "a member's name: it is longer than 3",
+        ),
+        (json!({"const": long}), json!(1), "it is not \"xxx"),
+        (json!({"not": {"title": long}}), json!(1), "it is what `not` excludes"),
+    ] {
+        let verdict = judge(&schema, &value);
+        assert_eq!(verdict.status, Status::HardFail, "{schema}");
+        assert!(verdict.explanation.contains(reason), "{}", verdict.explanation);
+    }
+    let verdict = judge(&json!({"type": "number"}), &json!(long));
+    assert!(verdict.actual.starts_with("\"xxx") && verdict.actual.ends_with("x…"), "{}", verdict.actual);
+    let verdict = judge(&json!({"type": long}), &json!(1));
+    assert_eq!(verdict.status, Status::Error);
+    assert!(verdict.explanation.contains("it is not "), "{}", verdict.explanation);
+}
+
+#[test]
+fn members_that_stand_twice_cannot_be_judged() {
+    for (schema, value, said) in [
+        (
+            r#"{"properties":{"a":{"type":"number"}}}"#,
+            r#"{"a":"x","a":1}"#,
+            "`output.v` has the member `a` twice",
+        ),
+        ("{}", r#"[{"b":{"a":1,"\u0061":1}}]"#, "`output.v` has the member `a` twice"),
+        (r#"{"type":"string","type":"number"}"#, "1", "the spec has the member `type` twice"),
+        (r#"{"properties":{"a":{"const":{"k":1,"k":2}}}}"#, "1", "the spec has the member `k` twice"),
+    ] {
+        let verdict = judge_text(schema, value);
+        assert_eq!(verdict.status, Status::Error, "{schema} {value}");
+        assert!(verdict.explanation.contains(said), "{}", verdict.explanation);
+    }
+    assert_eq!(judge_text("{}", r#""{\"a\":1,\"a\":2}""#).status, Status::Pass, "a string is a string");
+}

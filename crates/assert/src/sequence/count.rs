@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::part::{Part, Shown, brief, counted, listed};
+use super::part::{Part, Shown, brief, counted, listed, names_of};
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
 
@@ -22,7 +22,7 @@ impl Calls {
 
 impl Part for Calls {
     fn step(&mut self, index: usize, step: &Step<'_>) {
-        if step.name.as_str() == self.tool {
+        if step.is_named(&self.tool) {
             self.count += 1;
             if self.count > self.most && self.first_too_many.is_none() {
                 self.first_too_many = Some(index);
@@ -83,7 +83,7 @@ impl Part for Unique {
             return;
         }
         if self.seen.contains(step.name.as_str()) {
-            self.twice = Some((index, brief(&step.name).into_owned()));
+            self.twice = Some((index, names_of(step).into_owned()));
             self.seen = HashSet::new();
         } else {
             self.seen.insert(step.name.as_str().to_owned());
@@ -117,7 +117,8 @@ impl Required {
 impl Part for Required {
     fn step(&mut self, _index: usize, step: &Step<'_>) {
         self.missing.remove(step.name.as_str());
-        self.names.note(&step.name);
+        self.missing.remove(step.alias.as_str());
+        self.names.note_step(step);
     }
 
     fn finding(&self, _seen: usize, _head: &Head<'_>) -> Verdict {
@@ -153,8 +154,9 @@ impl Forbidden {
 
 impl Part for Forbidden {
     fn step(&mut self, index: usize, step: &Step<'_>) {
-        if self.called.is_none() && self.lookup.contains(step.name.as_str()) {
-            self.called = Some((index, brief(&step.name).into_owned()));
+        let meant = |name: &str| self.lookup.contains(name);
+        if self.called.is_none() && (meant(&step.name) || meant(&step.alias)) {
+            self.called = Some((index, names_of(step).into_owned()));
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::part::{Pair, Part, Shown, brief, counted, listed};
+use super::part::{Pair, Part, Shown, brief, counted, listed, names_of};
+use crate::text::Text;
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
 
@@ -21,10 +22,10 @@ impl Subsequence {
 
 impl Part for Subsequence {
     fn step(&mut self, _index: usize, step: &Step<'_>) {
-        if self.tools.get(self.found).is_some_and(|next| next.as_str() == step.name.as_str()) {
+        if self.tools.get(self.found).is_some_and(|next| step.is_named(next)) {
             self.found += 1;
         }
-        self.names.note(&step.name);
+        self.names.note_step(step);
     }
 
     fn finding(&self, _seen: usize, _head: &Head<'_>) -> Verdict {
@@ -45,6 +46,7 @@ impl Part for Subsequence {
 /// The tools occur in this order, with nothing between them.
 pub(super) struct Run {
     tools: Vec<String>,
+    lookup: HashSet<String>,
     /// For each length of a match: how long the longest shorter match is that ends in the same steps.
     fallback: Vec<usize>,
     matched: usize,
@@ -55,8 +57,15 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new(tools: Vec<String>) -> Run {
-        let mut run =
-            Run { fallback: vec![0, 0], tools, matched: 0, longest: 0, found: None, names: Shown::default() };
+        let mut run = Run {
+            lookup: tools.iter().cloned().collect(),
+            fallback: vec![0, 0],
+            tools,
+            matched: 0,
+            longest: 0,
+            found: None,
+            names: Shown::default(),
+        };
         for end in 1..run.tools.len() {
             let before = run.fallback.get(end).copied().unwrap_or(0);
             let longer = run.tools.get(end).map_or(0, |tool| run.longer(before, tool));
@@ -81,11 +90,13 @@ impl Run {
 
 impl Part for Run {
     fn step(&mut self, index: usize, step: &Step<'_>) {
-        self.names.note(&step.name);
+        self.names.note_step(step);
         if self.found.is_some() {
             return;
         }
-        self.matched = self.longer(self.matched, &step.name);
+        // A match goes on by one name: the one that is asked for, the first of them if both are.
+        let asked_for = step.alias.is_empty() || self.lookup.contains(step.name.as_str());
+        self.matched = self.longer(self.matched, if asked_for { &step.name } else { &step.alias });
         self.longest = self.longest.max(self.matched);
         if self.matched == self.tools.len() {
             self.found = Some((index + 1).saturating_sub(self.matched));
@@ -115,8 +126,33 @@ impl Part for Run {
 pub(super) struct Transitions {
     allowed: HashMap<String, HashSet<String>>,
     listed: String,
-    last: Option<String>,
+    last: Option<Last>,
     wrong: Option<(usize, String, String)>,
+}
+
+/// The names of the step before.
+#[derive(Default)]
+struct Last {
+    name: String,
+    alias: String,
+}
+
+impl Last {
+    fn set(&mut self, step: &Step<'_>) {
+        self.name.clear();
+        self.name.push_str(&step.name);
+        self.alias.clear();
+        self.alias.push_str(&step.alias);
+    }
+
+    fn shown(&self) -> String {
+        let step = Step {
+            name: Text(self.name.as_str().into()),
+            alias: Text(self.alias.as_str().into()),
+            ..Step::default()
+        };
+        names_of(&step).into_owned()
+    }
 }
 
 impl Transitions {
@@ -131,7 +167,7 @@ pub(crate) fn allowed(pairs: &[Pair<'_>]) -> (HashMap<String, HashSet<String>>, 
     let mut allowed: HashMap<String, HashSet<String>> = HashMap::new();
     let mut shown = Shown::default();
     for pair in pairs {
-        allowed.entry(pair.from.as_str().to_owned()).or_default().insert(pair.to.as_str().to_owned());
+        allowed.entry(pair.from.to_string()).or_default().insert(pair.to.to_string());
         shown.note(&format!("{} → {}", brief(&pair.from), brief(&pair.to)));
     }
     (allowed, shown.to_string())
@@ -142,17 +178,19 @@ impl Part for Transitions {
         if self.wrong.is_some() {
             return;
         }
-        let name = step.name.as_str();
-        match &mut self.last {
-            None => self.last = Some(name.to_owned()),
-            Some(last) => {
-                if !self.allowed.get(last.as_str()).is_some_and(|next| next.contains(name)) {
-                    self.wrong = Some((index, brief(last).into_owned(), brief(name).into_owned()));
-                }
-                last.clear();
-                last.push_str(name);
+        if let Some(last) = &self.last {
+            // No pair has an empty name, so that a step without another name is not found by it.
+            let may_follow = |from: &str| {
+                let next = self.allowed.get(from);
+                next.is_some_and(|next| {
+                    next.contains(step.name.as_str()) || next.contains(step.alias.as_str())
+                })
+            };
+            if !may_follow(&last.name) && !may_follow(&last.alias) {
+                self.wrong = Some((index, last.shown(), names_of(step).into_owned()));
             }
         }
+        self.last.get_or_insert_default().set(step);
     }
 
     fn finding(&self, seen: usize, _head: &Head<'_>) -> Verdict {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -45,10 +46,46 @@ impl<P: Part> Fold for Counted<P> {
     }
 }
 
+/// A name in a spec. Unlike other texts it is never read from `null`, which would be a name that nothing has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name<'a>(Text<'a>);
+
+impl Deref for Name<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name<'a>, D::Error> {
+        struct NameVisitor;
+
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = Name<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Text(Cow::Borrowed(text))))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Text(Cow::Owned(text.to_owned()))))
+            }
+        }
+
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
 /// From whom to whom: written as `["a", "b"]` or `{"from": "a", "to": "b"}`.
 pub(crate) struct Pair<'a> {
-    pub(crate) from: Text<'a>,
-    pub(crate) to: Text<'a>,
+    pub(crate) from: Name<'a>,
+    pub(crate) to: Name<'a>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Pair<'a> {
@@ -77,6 +114,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pair<'a> {
                 let (mut from, mut to) = (None, None);
                 while let Some(name) = members.next_key::<Text<'de>>()? {
                     match name.as_str() {
+                        "from" if from.is_some() => return Err(A::Error::duplicate_field("from")),
+                        "to" if to.is_some() => return Err(A::Error::duplicate_field("to")),
                         "from" => from = Some(members.next_value()?),
                         "to" => to = Some(members.next_value()?),
                         _ => drop(members.next_value::<IgnoredAny>()?),
@@ -94,6 +133,49 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pair<'a> {
     }
 }
 
+/// How many names a list of a spec may have.
+const MOST_NAMES: usize = 10_000;
+
+/// A list of a spec that has no more names than anybody needs.
+pub(crate) fn not_too_many(length: usize, member: &str) -> Result<(), Verdict> {
+    if length <= MOST_NAMES {
+        return Ok(());
+    }
+    Err(Verdict::error(format!("`{member}` of the spec is too long: {length} entries"))
+        .evidence(format!("at most {MOST_NAMES} entries"), length.to_string())
+        .suggest(format!("give `{member}` fewer entries")))
+}
+
+/// Whether no name consists of nothing but space.
+pub(crate) fn not_blank<'n, 't: 'n>(
+    names: impl IntoIterator<Item = &'n Name<'t>>,
+    member: &str,
+) -> Result<(), Verdict> {
+    if names.into_iter().any(|name| name.trim().is_empty()) { Err(nameless(member)) } else { Ok(()) }
+}
+
+/// A mistake in a spec: a name that says nothing.
+pub(crate) fn nameless(member: &str) -> Verdict {
+    Verdict::error(format!("`{member}` of the spec has an empty name"))
+        .evidence("a name", "an empty one")
+        .suggest(format!("write the name that is meant into `{member}`"))
+}
+
+/// Which members of a spec its check reads. A member that only other checks read is a mistake: whoever wrote it believes that
+/// something is checked.
+pub(crate) fn only<const N: usize>(
+    check: &str,
+    read: &[&str],
+    written: [(&'static str, bool); N],
+) -> Result<(), Verdict> {
+    let unread = written.into_iter().find(|(member, there)| *there && !read.contains(member));
+    let Some((member, _)) = unread else { return Ok(()) };
+    let wanted = if read.is_empty() { "no other member".to_owned() } else { listed(read.iter().copied()) };
+    Err(Verdict::error(format!("{check} does not read `{member}`, it reads: {wanted}"))
+        .evidence(wanted.as_str(), member)
+        .suggest(format!("take `{member}` out of the spec, or use what {check} reads: {wanted}")))
+}
+
 /// How many names of a list are shown.
 const SHOWN: usize = 20;
 
@@ -107,6 +189,14 @@ pub(crate) fn brief(name: &str) -> Cow<'_, str> {
         Some(start) if start.len() < name.len() => Cow::Owned(format!("{start}…")),
         _ => Cow::Borrowed(name),
     }
+}
+
+/// The name of a step and, if there is one, its other name, short enough to be shown.
+pub(crate) fn names_of<'s>(step: &'s Step<'_>) -> Cow<'s, str> {
+    if step.alias.is_empty() || step.alias == step.name {
+        return brief(&step.name);
+    }
+    Cow::Owned(format!("{} ({})", brief(&step.name), brief(&step.alias)))
 }
 
 /// Names as a list that is short enough to be shown.
@@ -127,8 +217,16 @@ pub(crate) struct Shown {
 
 impl Shown {
     pub(crate) fn note(&mut self, name: &str) {
+        self.add(|| brief(name));
+    }
+
+    pub(crate) fn note_step(&mut self, step: &Step<'_>) {
+        self.add(|| names_of(step));
+    }
+
+    fn add<'n>(&mut self, name: impl FnOnce() -> Cow<'n, str>) {
         if self.first.len() < SHOWN {
-            self.first.push(brief(name).into_owned());
+            self.first.push(name().into_owned());
         }
         self.total = self.total.saturating_add(1);
     }

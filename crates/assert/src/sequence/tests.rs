@@ -6,13 +6,16 @@ use crate::trace::Trace;
 use crate::verdict::{Status, Verdict};
 use crate::{Layer, spec};
 
-/// A trace whose steps have these names, of all kinds in turn.
+/// A trace whose steps have these names, of all kinds in turn; `name/alias` has both.
 fn steps(names: &str) -> String {
     let kinds = ["tool_call", "llm_call", "retrieval", "agent_call"];
     let steps: Vec<String> = names
         .split_whitespace()
         .zip(kinds.iter().cycle())
-        .map(|(name, kind)| format!(r#"{{"type":"{kind}","name":"{name}"}}"#))
+        .map(|(name, kind)| match name.split_once('/') {
+            None => format!(r#"{{"type":"{kind}","name":"{name}"}}"#),
+            Some((name, alias)) => format!(r#"{{"type":"{kind}","name":"{name}","alias":"{alias}"}}"#),
+        })
         .collect();
     format!(r#"{{"trace_id":"t","output":{{"m":1}},"steps":[{}]}}"#, steps.join(","))
 }
@@ -227,6 +230,153 @@ fn arguments() {
     malformed(r#"{"check": "argument_match", "args": {}}"#);
     malformed(r#"{"check": "argument_match", "tool": "a", "args": [1]}"#);
     malformed(r#"{"check": "argument_match", "tool": "a", "args": {}, "all": 1}"#);
+}
+
+#[test]
+fn a_value_may_be_null() {
+    let calls = r#"{"steps": [
+        {"type": "tool_call", "name": "none"},
+        {"type": "tool_call", "name": "null", "args": null, "result": null},
+        {"type": "tool_call", "name": "some", "args": {}, "result": {}}]}"#;
+    for (tool, rest, expected) in [
+        ("none", r#""result": null"#, None),
+        ("null", r#""result": null"#, None),
+        ("some", r#""result": null"#, Some("steps[2].result")),
+        ("none", r#""args": null"#, None),
+        ("null", r#""args": null"#, None),
+        ("some", r#""args": null"#, Some("steps[2].args")),
+        ("some", r#""args": {}, "result": null"#, Some("steps[2].result")),
+        ("none", r#""result": {}"#, Some("steps[0].result")),
+        ("none", r#""args": {}"#, None),
+    ] {
+        let verdict = judge(calls, &format!(r#"{{"check": "argument_match", "tool": "{tool}", {rest}}}"#));
+        match expected {
+            None => assert_eq!(verdict.status, Status::Pass, "{rest}: {verdict:?}"),
+            Some(path) => assert_fails(&verdict, path),
+        }
+    }
+}
+
+#[test]
+fn arguments_are_compared_exactly_and_only_if_each_is_there_once() {
+    let call = |args: &str, result: &str| {
+        format!(
+            r#"{{"steps": [{{"type": "tool_call", "name": "pay", "args": {args}, "result": {result}}}]}}"#
+        )
+    };
+    let sum = r#"{"check": "argument_match", "tool": "pay", "args": {"ids": [{"id": 9007199254740993}]}}"#;
+    let with = |id: &str| judge(&call(&format!(r#"{{"ids": [{{"id": {id}}}]}}"#), "1"), sum).status;
+    assert_eq!(with("9007199254740993"), Status::Pass);
+    assert_eq!(with("9007199254740992"), Status::HardFail);
+    assert_eq!(with("9007199254740993.0"), Status::Pass);
+    let long = r#"{"check": "argument_match", "tool": "pay", "result": 123456789012345678901234567890}"#;
+    assert_eq!(judge(&call("{}", "123456789012345678901234567890"), long).status, Status::Pass);
+    assert_eq!(judge(&call("{}", "123456789012345678901234567891"), long).status, Status::HardFail);
+
+    let spec = r#"{"check": "argument_match", "tool": "pay", "args": {"to": "ann"}}"#;
+    for args in [r#"{"to": "bob", "to": "ann"}"#, r#"{"to": "ann", "by": [{"a": 1, "\u0061": 1}]}"#] {
+        for all in ["", r#""all": true, "#] {
+            let verdict = judge(&call(args, "1"), &spec.replacen('{', &format!("{{{all}"), 1));
+            assert_fails(&verdict, "steps[0].args");
+            assert!(verdict.explanation.contains("is there twice"), "{}", verdict.explanation);
+        }
+    }
+    // What is not compared may be anything.
+    assert_eq!(judge(&call(r#"{"to": "ann"}"#, r#"{"a": 1, "a": 2}"#), spec).status, Status::Pass);
+    malformed(r#"{"check": "argument_match", "tool": "a", "args": {"to": "ann", "to": "bob"}}"#);
+    malformed(r#"{"check": "argument_match", "tool": "a", "args": {"by": {"x": 1, "x": 1}}}"#);
+    malformed(r#"{"check": "argument_match", "tool": "a", "result": [{"x": 1, "x": 1}]}"#);
+}
+
+#[test]
+fn a_step_with_two_names_is_found_by_both() {
+    for name in ["shell", "bash"] {
+        let lists = |check: &str| format!(r#"{{"check": "{check}", "tools": ["{name}", "b"]}}"#);
+        passes("x shell/bash b", &lists("contains_in_order"));
+        passes("x shell/bash b", &lists("exact_order"));
+        passes("b shell/bash", &lists("required_tools"));
+        passes("b shell/bash", &lists("contains"));
+        fails("x shell/bash", &lists("forbidden_tools"), "steps[1]");
+        fails("x shell/bash", &lists("not_contains"), "steps[1]");
+        let calls =
+            |check: &str, most: usize| format!(r#"{{"check": "{check}", "tool": "{name}", "max": {most}}}"#);
+        for check in ["loop_detection", "max_calls"] {
+            passes("shell/bash x shell/bash", &calls(check, 2));
+            fails("shell/bash x shell/bash", &calls(check, 1), "steps[2]");
+        }
+        passes("shell/bash", &format!(r#"{{"check": "argument_match", "tool": "{name}", "args": {{}}}}"#));
+        for pair in [format!(r#"["{name}", "b"]"#), format!(r#"{{"from": "{name}", "to": "c"}}"#)] {
+            passes("shell/bash b/c", &format!(r#"{{"check": "transitions", "transitions": [{pair}]}}"#));
+        }
+    }
+    fails("shell/bash b/c", r#"{"check": "transitions", "transitions": [["bash", "shell"]]}"#, "steps[1]");
+    let verdict =
+        judge(&steps("shell/bash b"), r#"{"check": "transitions", "transitions": [["bash", "shell"]]}"#);
+    assert_eq!(verdict.actual, "shell (bash) → b");
+    let verdict = judge(&steps("shell/bash a/a"), r#"{"check": "required_tools", "tools": ["fly"]}"#);
+    assert_eq!(verdict.actual, "shell (bash), a");
+    let verdict = judge(&steps("shell/bash"), r#"{"check": "forbidden_tools", "tools": ["bash"]}"#);
+    assert_eq!(verdict.actual, "shell (bash)");
+    // A step is itself only once, whatever it is also called.
+    passes("shell/bash bash/sh", r#"{"check": "no_duplicates"}"#);
+    fails("shell/bash shell/sh", r#"{"check": "no_duplicates"}"#, "steps[1]");
+}
+
+#[test]
+fn a_name_that_nothing_has_is_a_mistake() {
+    for spec in [
+        r#"{"check": "forbidden_tools", "tools": [null]}"#,
+        r#"{"check": "forbidden_tools", "tools": [""]}"#,
+        r#"{"check": "forbidden_tools", "tools": ["b", " "]}"#,
+        r#"{"check": "forbidden_tools", "tool_names": ["b", null]}"#,
+        r#"{"check": "forbidden_tools", "tools": ["b"], "tool_names": [""]}"#,
+        r#"{"check": "not_contains", "tool": "", "tools": ["b"]}"#,
+        r#"{"check": "not_contains", "tool_name": "", "tool": "b"}"#,
+        r#"{"check": "max_calls", "tool": "", "max": 1}"#,
+        r#"{"check": "max_calls", "tool": "", "tool_name": "a", "max": 1}"#,
+        r#"{"check": "loop_detection", "tool_name": "", "max": 1}"#,
+        r#"{"check": "transitions", "transitions": [["a", null]]}"#,
+        r#"{"check": "transitions", "transitions": [["", "a"]]}"#,
+        r#"{"check": "transitions", "transitions": [{"from": "a", "to": ""}]}"#,
+        r#"{"check": "transitions", "transitions": [{"from": "a", "to": "a", "to": "b"}]}"#,
+    ] {
+        malformed(spec);
+    }
+    let list = |count: usize| {
+        format!(r#"{{"check": "forbidden_tools", "tools": [{}]}}"#, vec![r#""b""#; count].join(","))
+    };
+    passes("a", &list(10_000));
+    malformed(&list(10_001));
+    let pairs = vec![r#"["a", "b"]"#; 10_001].join(",");
+    malformed(&format!(r#"{{"check": "transitions", "transitions": [{pairs}]}}"#));
+}
+
+#[test]
+fn what_a_check_does_not_read_is_a_mistake() {
+    for spec in [
+        r#"{"check": "forbidden_tools", "tools": ["b"], "tool": "a"}"#,
+        r#"{"check": "forbidden_tools", "tools": ["b"], "tool_name": "a"}"#,
+        r#"{"check": "required_tools", "tools": ["a"], "max": 0}"#,
+        r#"{"check": "loop_detection", "tool": "b", "max": 1, "tools": ["a"]}"#,
+        r#"{"check": "loop_detection", "tool": "b", "max": 1, "max_steps": 1}"#,
+        r#"{"check": "max_calls", "tool": "b", "max": 1, "value": 0}"#,
+        r#"{"check": "max_steps", "max": 1, "tool": "a"}"#,
+        r#"{"check": "max_steps", "max": 1, "max_repetitions": 1}"#,
+        r#"{"check": "no_duplicates", "tools": ["a"]}"#,
+        r#"{"check": "transitions", "transitions": [["a", "b"]], "tools": ["a"]}"#,
+        r#"{"check": "argument_match", "tool": "a", "args": {}, "tools": ["b"]}"#,
+        r#"{"check": "contains", "tool": "a", "args": {"b": 1}}"#,
+        r#"{"check": "contains", "tool": "a", "result": null}"#,
+        r#"{"check": "contains", "tool": "a", "all": true}"#,
+    ] {
+        malformed(spec);
+    }
+    let verdict = judge(&steps("a"), r#"{"check": "forbidden_tools", "tools": ["b"], "tool": "a"}"#);
+    assert_eq!(verdict.explanation, "forbidden_tools does not read `tool`, it reads: tools, tool_names");
+    passes(
+        "a",
+        r#"{"check": "forbidden_tools", "tools": ["b"], "tool": null, "agent_id": "a", "colour": 1}"#,
+    );
 }
 
 #[test]

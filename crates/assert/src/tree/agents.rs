@@ -237,6 +237,7 @@ impl Part for Tools {
         if !self.missing.is_empty() {
             walk::steps(index, step, &mut |step, _, _| {
                 self.missing.remove(step.name.as_str());
+                self.missing.remove(step.alias.as_str());
             });
         }
     }

@@ -39,9 +39,9 @@ pub fn inspect_tree(trace: &Trace<'_>) -> TreeReport {
         if !head.agent_id.is_empty() {
             report.agent_ids.push(head.agent_id.as_str().to_owned());
         }
-        report.aggregate_tokens += Quantity::Tokens.of(&head.metadata);
-        report.aggregate_cost_usd += Quantity::Cost.of(&head.metadata);
-        report.aggregate_latency_ms += Quantity::Latency.of(&head.metadata);
+        report.aggregate_tokens += Quantity::Tokens.of(&head.metadata).unwrap_or(0.0);
+        report.aggregate_cost_usd += Quantity::Cost.of(&head.metadata).unwrap_or(0.0);
+        report.aggregate_latency_ms += Quantity::Latency.of(&head.metadata).unwrap_or(0.0);
     });
     report.agent_count = report.agent_ids.len();
     report.errors.extend(problem(trace, None, "trace", 0, &mut HashSet::new()));

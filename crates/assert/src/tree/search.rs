@@ -1,9 +1,7 @@
 //! Looking for what one agent said in what another was told.
 
-use serde_json::Number;
-
 use crate::raw::{normalised, plain};
-use crate::sequence::same_number;
+use crate::sequence::Figure;
 
 /// A text that is looked for in JSON.
 pub(super) struct Wanted {
@@ -93,16 +91,16 @@ fn lowered(text: &str) -> String {
 }
 
 fn has_token(json: &str, token: &str) -> bool {
-    let number = serde_json::from_str::<Number>(token).ok();
+    let number = Figure::read(token);
     let is_it = |found: &str| {
         // The stop that ends a sentence is no part of the number before it.
         let found = found.trim_end_matches(['.', '-', '+']);
         let may_be_number = found.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit());
         found == token
             || may_be_number
-                && number.as_ref().is_some_and(|number| {
-                    serde_json::from_str::<Number>(found).is_ok_and(|found| same_number(&found, number))
-                })
+                && number
+                    .as_ref()
+                    .is_some_and(|number| Figure::read(found).is_some_and(|found| found.same(number)))
     };
     let mut start = None;
     let mut characters = json.char_indices();

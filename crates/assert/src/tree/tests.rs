@@ -60,7 +60,8 @@ fn agents_that_act() {
     passes(r#""agent_called", "agent_id": "boss""#);
     passes(r#""agent_called", "agent_id": "diver""#);
     passes(r#""agent_called", "agents": ["diver", "boss", "scout"]"#);
-    passes(r#""agent_called", "agent_id": "scout", "agents": ["nobody"]"#);
+    passes(r#""agent_called", "agent_id": "scout", "agents": ["boss"]"#);
+    fails(r#""agent_called", "agent_id": "scout", "agents": ["nobody"]"#, "steps");
     fails(r#""agent_called", "agent_id": "nobody""#, "steps");
     fails(r#""agent_called", "agents": ["boss", "nobody"]"#, "steps");
     // Steps name agents that have no trace of their own.
@@ -193,9 +194,70 @@ fn sums() {
     passes(r#""aggregate_latency", "operator": "eq", "value": 10"#);
     passes(r#""aggregate_latency", "operator": "between", "min": 10, "max": 10"#);
     fails(r#""aggregate_latency", "operator": "between", "min": 11, "max": 12"#, "metadata.latency_ms");
-    fails(r#""aggregate_tokens", "operator": "lte""#, "metadata.total_tokens");
-    passes(r#""aggregate_tokens", "operator": "gt""#);
     passes(r#""aggregate_tokens", "operator": "lte", "op": "gt", "value": 111"#);
+}
+
+#[test]
+fn a_sum_of_nothing_is_not_nothing() {
+    let trace = |outermost: &str, below: &str| {
+        format!(
+            r#"{{"trace_id": "t0", "metadata": {outermost}, "steps": [{{"type": "tool_call", "name": "x"}},
+                {{"type": "agent_call", "name": "a", "sub_trace": {{"trace_id": "t1", "metadata": {below}}}}}]}}"#
+        )
+    };
+    for (check, member) in [
+        ("aggregate_cost", "cost_usd"),
+        ("aggregate_tokens", "total_tokens"),
+        ("aggregate_latency", "latency_ms"),
+    ] {
+        for bound in [
+            r#""operator": "lte", "value": 5"#,
+            r#""operator": "eq", "value": 0"#,
+            r#""op": "between", "min": 0, "max": 5"#,
+        ] {
+            let rest = format!(r#""{check}", {bound}"#);
+            let said = |number: &str| format!(r#"{{"{member}": {number}, "other": -1}}"#);
+            for (outermost, below) in [("null", "null"), ("{}", r#"{"other": 1}"#), (&said("null"), "{}")] {
+                let text = trace(outermost, below);
+                fails_on(&text, &rest, &format!("metadata.{member}"));
+                let verdict = judge(&text, &format!(r#"{{"check": {rest}}}"#));
+                assert_eq!(verdict.explanation, format!("no trace says `{member}`"));
+            }
+            for (outermost, below) in [(said("0"), "{}".to_owned()), ("null".to_owned(), said("-0.0"))] {
+                let verdict = judge(&trace(&outermost, &below), &format!(r#"{{"check": {rest}}}"#));
+                assert_eq!(verdict.status, Status::Pass, "{rest}: {verdict:?}");
+            }
+            // What is less than nothing does not pay for the rest.
+            fails_on(&trace(&said("-1"), &said("4")), &rest, &format!("metadata.{member}"));
+            let text = trace(&said("1"), &said("-1"));
+            fails_on(&text, &rest, &format!("steps[1].sub_trace.metadata.{member}"));
+            let verdict = judge(&text, &format!(r#"{{"check": {rest}}}"#));
+            assert!(verdict.explanation.starts_with("a negative ") && verdict.explanation.contains("`t1`"));
+        }
+    }
+}
+
+#[test]
+fn a_step_that_ends_before_it_begins_proves_nothing() {
+    let trace = r#"{"steps": [{"type": "tool_call", "name": "x", "agent_id": "a", "started_at_ms": 0, "ended_at_ms": 5},
+        {"type": "tool_call", "name": "x", "agent_id": "a", "started_at_ms": 9, "ended_at_ms": 2},
+        {"type": "tool_call", "name": "x", "agent_id": "b", "started_at_ms": 6, "ended_at_ms": 7},
+        {"type": "tool_call", "name": "x", "agent_id": "c", "started_at_ms": 8, "ended_at_ms": 8}]}"#;
+    for rest in [
+        r#""agent_ordered_before", "agent_a": "a", "agent_b": "b""#,
+        r#""agent_ordered_before", "agent_a": "b", "agent_b": "a""#,
+        r#""agents_overlap", "agent_a": "a", "agent_b": "b""#,
+        r#""agents_overlap", "agent_a": "b", "agent_b": "a""#,
+        r#""agent_wall_time_under", "agent_id": "a", "max_ms": 5"#,
+        r#""ordered_agents", "groups": [["a"], ["b"]]"#,
+    ] {
+        fails_on(trace, rest, "steps[1]");
+        let verdict = judge(trace, &format!(r#"{{"check": {rest}}}"#));
+        assert_eq!(verdict.explanation, "steps[1], a step of `a`, ended before it began", "{rest}");
+    }
+    // What takes no time is no harm, and what others do is not looked at.
+    let spec = r#"{"check": "agent_ordered_before", "agent_a": "b", "agent_b": "c"}"#;
+    assert_eq!(judge(trace, spec).status, Status::Pass);
 }
 
 #[test]
@@ -249,7 +311,7 @@ fn only_the_times_that_are_needed_are_needed() {
     fails_on(trace, r#""agents_overlap", "agent_a": "a", "agent_b": "b""#, "steps[0]");
     fails_on(trace, r#""agent_wall_time_under", "agent_id": "a", "max_ms": 5"#, "steps[0]");
     fails_on(trace, r#""agent_wall_time_under", "agent_id": "b", "max_ms": 5"#, "steps[1]");
-    fails_on(trace, r#""ordered_agents", "groups": [["a"], ["b"], ["a"]]"#, "steps[1]");
+    fails_on(trace, r#""ordered_agents", "groups": [["b"], ["a"]]"#, "steps[1]");
 }
 
 #[test]
@@ -257,6 +319,9 @@ fn tools_of_all_agents() {
     passes(r#""all_tools_called", "tools": ["dive", "plan", "map", "diver"]"#);
     passes(r#""all_tools_called", "tool_names": ["walk"]"#);
     fails(r#""all_tools_called", "tools": ["dive", "fly", "fly"]"#, "steps");
+    let aliased = TREE.replace(r#""name": "dive""#, r#""name": "dive", "alias": "fly""#);
+    let spec = r#"{"check": "all_tools_called", "tools": ["dive", "fly", "map"]}"#;
+    assert_eq!(judge(&aliased, spec).status, Status::Pass);
     let verdict = judge(TREE, r#"{"check": "all_tools_called", "tools": ["dive", "fly", "fly"]}"#);
     assert_eq!(verdict.explanation, "called by no agent: fly");
 }
@@ -276,6 +341,7 @@ fn what_cannot_be_read_is_never_softened() {
         r#""aggregate_cost", "operator": "lte", "value": "1""#,
         r#""follows_transitions", "transitions": [["a"]]"#,
         r#""ordered_agents", "groups": ["a", "b"]"#,
+        r#""agent_called", "agent_id": ["boss"]"#,
     ] {
         for soft in ["", r#""soft": true, "#] {
             let verdict = judge(TREE, &format!(r#"{{{soft}"check": {rest}}}"#));
@@ -293,7 +359,7 @@ fn what_cannot_be_read_is_never_softened() {
 }
 
 #[test]
-fn what_a_check_lacks_is_softened() {
+fn what_a_check_lacks_is_never_softened() {
     for rest in [
         r#""agent_called""#,
         r#""agent_called", "agent_id": """#,
@@ -323,12 +389,89 @@ fn what_a_check_lacks_is_softened() {
         r#""ordered_agents", "agents": ["a"]"#,
         r#""all_tools_called""#,
         r#""all_tools_called", "tools": []"#,
+        r#""aggregate_cost", "operator": "lte""#,
+        r#""aggregate_cost", "operator": "lte", "value": null"#,
+        r#""aggregate_cost", "operator": "gte", "value": null, "op": "lte""#,
+        r#""aggregate_cost", "operator": "between""#,
+        r#""aggregate_cost", "operator": null, "value": 1"#,
+        r#""aggregate_cost", "operator": "", "op": "gt", "value": 1"#,
+        r#""agent_ordered_before", "agent_a": "a", "agent_b": "a""#,
+        r#""agent_ordered_before", "agents": ["a", "a"]"#,
+        r#""agents_overlap", "agent_a": "boss", "agent_b": "boss""#,
+        r#""ordered_agents", "groups": [["a"], ["b"], ["a"]]"#,
+        r#""ordered_agents", "groups": [["a", "b"], ["b"]]"#,
+        r#""ordered_agents", "agents": ["a", "b", "a"]"#,
+        // Empty names.
+        r#""agent_called", "agent_id": "", "agents": ["boss"]"#,
+        r#""agent_called", "agents": ["boss", ""]"#,
+        r#""agent_output_contains", "agent_id": "", "value": "x""#,
+        r#""cross_agent_data_flow", "from_agent": "", "to_agent": "b", "field": "k""#,
+        r#""cross_agent_data_flow", "from_agent": "a", "to_agent": "b", "field": """#,
+        r#""agents_overlap", "agents": ["boss", ""]"#,
+        r#""agents_overlap", "agent_a": "", "agent_b": "boss", "agents": ["boss", "scout"]"#,
+        r#""agent_wall_time_under", "agent_id": "", "max_ms": 5"#,
+        r#""ordered_agents", "groups": [["a"], [""]]"#,
+        r#""ordered_agents", "agents": ["a", ""]"#,
+        r#""all_tools_called", "tools": [""]"#,
+        r#""all_tools_called", "tools": ["map"], "tool_names": [""]"#,
+        // What the check does not read.
+        r#""agent_called", "agent_id": "boss", "tools": ["map"]"#,
+        r#""delegation_depth", "max_depth": 2, "value": 1"#,
+        r#""agent_output_contains", "agent_id": "boss", "value": "a", "agents": ["boss"]"#,
+        r#""follows_transitions", "transitions": [["boss", "scout"], ["scout", "diver"]], "agents": ["boss"]"#,
+        r#""aggregate_cost", "operator": "gte", "value": 0, "max": 0.1"#,
+        r#""aggregate_cost", "operator": "between", "min": 0, "max": 9, "value": 0.1"#,
+        r#""agent_wall_time_under", "agent_id": "boss", "max_ms": 99, "max": 1"#,
+        r#""all_tools_called", "tools": ["map"], "agent_id": "boss""#,
+        r#""ordered_agents", "groups": [["scout"], ["diver"]], "agent_a": "diver""#,
     ] {
         let verdict = judge(TREE, &format!(r#"{{"check": {rest}}}"#));
         assert_eq!(verdict.status, Status::Error, "{rest}: {verdict:?}");
         assert!(!verdict.explanation.is_empty() && !verdict.suggestion.is_empty(), "{rest}: {verdict:?}");
-        let verdict = judge(TREE, &format!(r#"{{"soft": true, "check": {rest}}}"#));
-        assert_eq!(verdict.status, Status::SoftFail, "{rest}: {verdict:?}");
+        assert_eq!(judge(TREE, &format!(r#"{{"soft": true, "check": {rest}}}"#)), verdict, "{rest}");
+    }
+    for rest in [
+        r#""agent_called", "agents": ["boss", null]"#,
+        r#""all_tools_called", "tools": [null]"#,
+        r#""ordered_agents", "groups": [["scout"], [null]]"#,
+        r#""follows_transitions", "transitions": [[null, "scout"]]"#,
+        r#""follows_transitions", "transitions": [{"from": "boss", "to": null}]"#,
+        r#""follows_transitions", "transitions": [{"from": "boss", "to": "x", "to": "scout"}]"#,
+    ] {
+        for soft in ["", r#""soft": true, "#] {
+            let verdict = judge(TREE, &format!(r#"{{{soft}"check": {rest}}}"#));
+            assert_eq!(verdict.status, Status::Error, "{rest}: {verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_read_is_named_with_what_is() {
+    let verdict = judge(TREE, r#"{"check": "aggregate_cost", "operator": "gte", "value": 0, "max": 0.1}"#);
+    assert_eq!(
+        verdict.explanation,
+        "aggregate_cost with the operator gte does not read `max`, it reads: operator, op, value"
+    );
+    // Members that are not there, that no check reads, or that are other names for the usual ones are no harm.
+    passes(r#""agent_called", "agent_id": "boss", "tools": null, "unheard_of": 1, "threshold": 0.5"#);
+    passes(r#""all_tools_called", "tools": ["map"], "tool_names": ["fly"]"#);
+}
+
+#[test]
+fn lists_are_bounded() {
+    let names = |count: usize| vec!["\"map\""; count].join(", ");
+    let groups = |count: usize| format!("[[{}], [\"diver\"]]", names(count));
+    let pairs = |count: usize| vec!["[\"boss\", \"scout\"]"; count].join(", ");
+    for (fits, rest) in [
+        (true, format!(r#""all_tools_called", "tools": [{}]"#, names(10_000))),
+        (false, format!(r#""all_tools_called", "tools": [{}]"#, names(10_001))),
+        (true, format!(r#""ordered_agents", "groups": {}"#, groups(9_999))),
+        (false, format!(r#""ordered_agents", "groups": {}"#, groups(10_000))),
+        (true, format!(r#""follows_transitions", "transitions": [{}]"#, pairs(10_000))),
+        (false, format!(r#""follows_transitions", "transitions": [{}]"#, pairs(10_001))),
+    ] {
+        let verdict = judge(TREE, &format!(r#"{{"check": {rest}}}"#));
+        assert_eq!(verdict.status == Status::Error, !fits, "{verdict:?}");
     }
 }
 

@@ -19,6 +19,8 @@ struct Span {
     without_start: Option<String>,
     /// The first step that does not say when it ended.
     without_end: Option<String>,
+    /// The first step that ended before it began, with both times.
+    backwards: Option<(String, f64, f64)>,
     /// The sum of the times of the steps that say both.
     busy: f64,
 }
@@ -44,6 +46,9 @@ impl Span {
         }
         if let (Some(start), Some(end)) = (step.started_at_ms, step.ended_at_ms) {
             self.busy += end - start;
+            if end < start && self.backwards.is_none() {
+                self.backwards = Some((place.to_string(), start, end));
+            }
         }
     }
 
@@ -59,11 +64,23 @@ impl Span {
         }
         self.without_start = self.without_start.take().or_else(|| other.without_start.clone());
         self.without_end = self.without_end.take().or_else(|| other.without_end.clone());
+        self.backwards = self.backwards.take().or_else(|| other.backwards.clone());
         self.busy += other.busy;
+    }
+
+    /// Whether its times can be: nothing ends before it begins.
+    fn forwards(&self, agent: &str) -> Result<(), Verdict> {
+        let Some((place, start, end)) = &self.backwards else { return Ok(()) };
+        let agent = brief(agent);
+        Err(Verdict::fail(false, format!("{place}, a step of `{agent}`, ended before it began"))
+            .at(place.as_str())
+            .evidence(format!("an end at {start} ms or later"), format!("it ended at {end} ms"))
+            .suggest("see what wrote the times into the trace"))
     }
 
     /// When its first step began.
     fn began(&self, agent: &str) -> Result<f64, Verdict> {
+        self.forwards(agent)?;
         match (self.start, &self.without_start) {
             (Some(start), None) => Ok(start),
             (_, Some(place)) => Err(timeless(agent, place, "started_at_ms")),
@@ -73,6 +90,7 @@ impl Span {
 
     /// When its last step ended.
     fn ended(&self, agent: &str) -> Result<f64, Verdict> {
+        self.forwards(agent)?;
         match (self.end, &self.without_end) {
             (Some(end), None) => Ok(end),
             (_, Some(place)) => Err(timeless(agent, place, "ended_at_ms")),

@@ -1,7 +1,7 @@
 //! Checks on sums over all traces.
 
 use super::walk;
-use crate::sequence::part::Part;
+use crate::sequence::part::{Part, brief};
 use crate::trace::{Head, Metadata, Step};
 use crate::verdict::Verdict;
 
@@ -14,13 +14,13 @@ pub(super) enum Quantity {
 }
 
 impl Quantity {
-    pub(super) fn of(self, metadata: &Metadata<'_>) -> f64 {
-        let number = match self {
+    /// The number that a trace says, if it does.
+    pub(super) fn of(self, metadata: &Metadata<'_>) -> Option<f64> {
+        match self {
             Quantity::Cost => metadata.cost_usd,
             Quantity::Tokens => metadata.total_tokens,
             Quantity::Latency => metadata.latency_ms,
-        };
-        number.unwrap_or(0.0)
+        }
     }
 
     fn member(self) -> &'static str {
@@ -28,6 +28,14 @@ impl Quantity {
             Quantity::Cost => "cost_usd",
             Quantity::Tokens => "total_tokens",
             Quantity::Latency => "latency_ms",
+        }
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            Quantity::Cost => "cost",
+            Quantity::Tokens => "number of tokens",
+            Quantity::Latency => "time",
         }
     }
 
@@ -76,32 +84,74 @@ impl Bound {
     }
 }
 
-/// The sum over all traces is within a bound; a trace that says nothing counts as nothing.
+/// The sum over all traces is within a bound; a trace that says nothing counts as nothing, but not all of them may.
 pub(super) struct Total {
     quantity: Quantity,
     bound: Bound,
-    below: f64,
+    below: Sum,
+}
+
+/// What traces say, added up.
+#[derive(Clone, Default)]
+struct Sum {
+    /// Nothing as long as no trace says it.
+    total: Option<f64>,
+    /// Where the first number is that cannot be, whose it is, and the number.
+    negative: Option<(String, String, f64)>,
+}
+
+impl Sum {
+    fn note(&mut self, quantity: Quantity, head: &Head<'_>, place: &dyn std::fmt::Display) {
+        let Some(number) = quantity.of(&head.metadata) else { return };
+        self.total = Some(self.total.unwrap_or(0.0) + number);
+        if number < 0.0 && self.negative.is_none() {
+            let place = format!("{place}metadata.{}", quantity.member());
+            self.negative = Some((place, brief(&head.trace_id).into_owned(), number));
+        }
+    }
 }
 
 impl Total {
     pub(super) fn new(quantity: Quantity, bound: Bound) -> Total {
-        Total { quantity, bound, below: 0.0 }
+        Total { quantity, bound, below: Sum::default() }
     }
 }
 
 impl Part for Total {
     fn step(&mut self, index: usize, step: &Step<'_>) {
-        walk::traces(index, step, &mut |below, _, _| self.below += self.quantity.of(&below.head.metadata));
+        walk::traces(index, step, &mut |below, _, place| {
+            self.below.note(self.quantity, &below.head, &format_args!("{place}.sub_trace."));
+        });
     }
 
     fn finding(&self, _seen: usize, head: &Head<'_>) -> Verdict {
-        let sum = self.quantity.of(&head.metadata) + self.below;
-        let (word, bound) = (self.quantity.word(), self.bound.words());
+        let (word, bound, member) = (self.quantity.word(), self.bound.words(), self.quantity.member());
+        let mut outermost = Sum::default();
+        outermost.note(self.quantity, head, &"");
+        if let Some((place, trace, number)) = outermost.negative.as_ref().or(self.below.negative.as_ref()) {
+            let noun = self.quantity.noun();
+            return Verdict::fail(
+                false,
+                format!("a negative {noun} cannot be: the trace `{trace}` says {number}"),
+            )
+            .at(place.as_str())
+            .evidence(format!("`{member}` of at least 0"), number.to_string())
+            .suggest("see what wrote the number into the trace");
+        }
+        let sum = match (outermost.total, self.below.total) {
+            (None, None) => {
+                return Verdict::fail(false, format!("no trace says `{member}`"))
+                    .at(format!("metadata.{member}"))
+                    .evidence(format!("{bound} {word}"), "no such number")
+                    .suggest(format!("let what writes the trace write `{member}` into its metadata"));
+            }
+            (outermost, below) => outermost.unwrap_or(0.0) + below.unwrap_or(0.0),
+        };
         if self.bound.holds(sum) {
             return Verdict::pass(format!("all agents together: {sum} {word}, {bound} asked for"));
         }
         Verdict::fail(false, format!("all agents together: {sum} {word}, {bound} asked for"))
-            .at(format!("metadata.{}", self.quantity.member()))
+            .at(format!("metadata.{member}"))
             .evidence(format!("{bound} {word}"), format!("{sum} {word}"))
             .suggest("see which agent contributes most, and whether all traces say their numbers")
     }

@@ -4,10 +4,11 @@ mod input;
 mod listing;
 mod load;
 mod places;
+mod trace;
 
 use std::sync::Arc;
 
-use proctor_assert::{Assertion, Limits, Trace, Verdict, validate};
+use proctor_assert::{Assertion, Status, Trace, Verdict};
 use proctor_core::time::Clock;
 use proctor_policy::policy::Policy;
 use proctor_policy::prepare::cut_text;
@@ -20,7 +21,7 @@ use crate::cli::AssertArgs;
 use crate::doors::attest::{Batch, Evaluator, Recorder, Settings};
 use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
 use crate::programs::attest_engine::variable;
-use crate::reports::{self, Ending, Entry, Findings};
+use crate::reports::{self, Conclusion, Ending, Entry, Findings, NOT_RUN};
 use crate::system::{SystemClock, SystemRandomness};
 use crate::{output, policy_files};
 
@@ -29,9 +30,6 @@ const MAX_RECORDED: usize = 8 << 20;
 
 /// How much of the name of a trace is remembered, as by the engine.
 const LONGEST_NAME: usize = 1024;
-
-/// Why an assertion was not run.
-const NOT_RUN: &str = "an assertion before it failed hard";
 
 /// What every assertion of a plugin says here.
 const NO_PLUGIN: &str = "no plugin can answer here: nobody would submit its result";
@@ -43,7 +41,7 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
     let loaded = load::read(&assertions_file, &assertions_text)?;
     let assertions: Vec<Assertion<'_>> =
         loaded.iter().map(load::Loaded::assertion).collect::<Result<_, _>>()?;
-    let trace = read_trace(&trace_source.shown, &trace_text)?;
+    let trace = trace::read(&trace_source.shown, &trace_text)?;
     let policy = policy(context)?;
     let settings = Settings::read(&variable)?;
     let evaluator =
@@ -57,36 +55,25 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
     if let Some(store) = evaluator.store() {
         store.flush();
     }
-    let findings = Findings {
+    let mut findings = Findings {
         trace_id: cut(&policy, trace.head.trace_id.trim()),
         source: trace_source.uri,
         made: SystemClock.now(),
         simulated: evaluator.simulated,
+        gate: arguments.gate,
+        soft_failures_count: arguments.strict.then_some("--strict"),
         entries: entries(&policy, &assertions, batch),
     };
+    if findings.soft_failures_count.is_none() && too_many_soft_failures(&settings, &findings) {
+        findings.soft_failures_count = Some("ATTEST_BUDGET_MAX_COST");
+    }
     let unwritten = reports::write(&findings, &destinations);
     print(context, &findings)?;
-    let strict = arguments.strict || too_many_soft_failures(&settings, &findings);
-    let code = exit_code(&findings, strict, arguments.gate);
+    let code = exit_code(&findings);
     if !unwritten.is_empty() {
         return Err(Failure::list(unwritten));
     }
     Ok(code)
-}
-
-fn read_trace<'a>(file: &str, text: &'a str) -> Result<Trace<'a>, Failure> {
-    let trace = Trace::parse(text).map_err(|error| {
-        let said = error.to_string();
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let problem = said.strip_suffix(&place).unwrap_or(&said);
-        Failure::from(format!("{file}:{}:{}: {}", error.line(), error.column(), output::shown(problem, 400)))
-    })?;
-    match validate(&trace, &Limits::STORED) {
-        Ok(()) => Ok(trace),
-        Err(problem) => {
-            Err(Failure::from(format!("{file}: {}: {}", problem.place, output::shown(&problem.problem, 400))))
-        }
-    }
 }
 
 /// The policy whose scanner cuts secrets. None is configured: the one that knows the usual kinds.
@@ -158,16 +145,17 @@ impl Drop for Place {
 
 /// What was found, in the order in which the assertions are written, without secrets.
 fn entries(policy: &Policy, assertions: &[Assertion<'_>], batch: Batch) -> Vec<Entry> {
+    let stopped_by = stopped_by(assertions, &batch);
     let named = |index: usize| {
         let assertion = assertions.get(index)?;
         Some(Entry {
-            id: assertion.assertion_id.to_string(),
+            id: cut(policy, &assertion.assertion_id),
             request_id: assertion.request_id.to_string(),
             kind: assertion.kind.to_string(),
             layer: assertion.layer().map(proctor_assert::Layer::number),
             ending: Ending::NotRun,
             score: None,
-            explanation: NOT_RUN.to_owned(),
+            explanation: format!("{NOT_RUN}{stopped_by}"),
             path: String::new(),
             expected: String::new(),
             actual: String::new(),
@@ -205,6 +193,16 @@ fn entries(policy: &Policy, assertions: &[Assertion<'_>], batch: Batch) -> Vec<E
     }
     entries.sort_by_key(|(index, _)| *index);
     entries.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// Why assertions that need a model were not run: the first failure before them.
+fn stopped_by(assertions: &[Assertion<'_>], batch: &Batch) -> String {
+    // What a plugin says is decided elsewhere: it stops nothing.
+    let first = batch.found.iter().find(|found| found.verdict.status.is_hard() && !found.waiting);
+    let named = first.and_then(|found| Some((assertions.get(found.index)?, found.verdict.status)));
+    let Some((assertion, status)) = named else { return "an assertion before it failed hard".to_owned() };
+    let how = if status == Status::Error { "could not be evaluated" } else { "failed hard" };
+    format!("`{}` ({}) {how}", output::shown(&assertion.assertion_id, 64), assertion.kind)
 }
 
 /// A text of the trace as it may go to logs and reports.
@@ -258,19 +256,20 @@ fn too_many_soft_failures(settings: &Settings, findings: &Findings) -> bool {
     true
 }
 
-fn exit_code(findings: &Findings, strict: bool, gate: bool) -> u8 {
-    let counts = findings.counts();
-    let undecided = counts.error + counts.not_run > 0;
-    if gate && findings.simulated {
-        output::note("not enough to decide: the results are simulated");
-        return UNDECIDED;
+fn exit_code(findings: &Findings) -> u8 {
+    match findings.conclusion() {
+        Conclusion::Passed => OK,
+        Conclusion::Failed => CHECKS_FAILED,
+        Conclusion::Undecided => {
+            let why = if findings.simulated {
+                "the results are simulated"
+            } else {
+                "not every assertion could be evaluated"
+            };
+            output::note(&format!("not enough to decide: {why}"));
+            UNDECIDED
+        }
     }
-    if gate && undecided && counts.hard_fail == 0 {
-        output::note("not enough to decide: not every assertion could be evaluated");
-        return UNDECIDED;
-    }
-    let failed = counts.hard_fail > 0 || undecided || (strict && counts.soft_fail > 0);
-    if failed { CHECKS_FAILED } else { OK }
 }
 
 #[cfg(test)]

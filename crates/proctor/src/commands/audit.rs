@@ -14,7 +14,7 @@ use proctor_ledger::keys::Trust;
 use proctor_ledger::store::{Filter, Order};
 use proctor_policy::state::State;
 
-use super::{Context, bench, records, tiles, verify, witness};
+use super::{Context, bench, records, tiles, verify, verify_chain, witness};
 use crate::access::open_reader;
 use crate::cli::{AuditCommand, FilterArgs};
 use crate::failure::{Failure, NOT_VERIFIED, OK, Outcome, UNDECIDED};
@@ -30,6 +30,7 @@ pub(super) fn run(context: &Context, command: AuditCommand) -> Outcome {
         AuditCommand::Verify { bundle, at_least, no_derivation } => {
             verify::run(context, &bundle, at_least, !no_derivation)
         }
+        AuditCommand::VerifyChain { file } => verify_chain::run(context, &file),
         AuditCommand::Prove { record, consistency, check } => {
             prove(context, record.as_deref(), consistency, check)
         }

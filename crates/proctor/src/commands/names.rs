@@ -49,7 +49,8 @@ fn fill_attest_cache(program: &Path, version: &str) -> Result<PathBuf, Failure> 
     if !plain {
         return Err(Failure::from(format!("`{version}` is not a version")));
     }
-    let home = std::env::home_dir()
+    let home = std::env::var_os("HOME")
+        .map(PathBuf::from)
         .filter(|home| home.is_absolute())
         .ok_or_else(|| Failure::from("there is no home folder: set HOME"))?;
     let dir = home.join(".attest").join("bin");

@@ -292,6 +292,7 @@ fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, envelope: &Envelo
     // A step has a name, whatever the action did not say.
     let named = ["tool", "name", "model", "kind"].iter().map(|member| output::member(&action, member));
     let name = named.into_iter().find(|name| !name.trim().is_empty()).unwrap_or("action");
+    let alias = Some(output::member(&action, "name")).filter(|alias| *alias != name).unwrap_or_default();
     let mut holder = Json::object().with("args", action.get("args").cloned().unwrap_or_default());
     for change in body.pointer("/decision/changes").and_then(Json::as_array).unwrap_or_default() {
         let replacement = change.get("replacement").cloned().unwrap_or_default();
@@ -301,6 +302,7 @@ fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, envelope: &Envelo
         sequence,
         kind,
         name: name.to_owned(),
+        alias: alias.to_owned(),
         args: holder.get("args").cloned().unwrap_or_default(),
         result: Json::Null,
         started: envelope.time,

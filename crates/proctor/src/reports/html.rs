@@ -1,15 +1,17 @@
 //! The report as one page for people: no scripts, nothing loaded from anywhere, everything escaped.
 
+use std::time::Duration;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Ending, Entry, Findings, details, visible};
+use super::{Conclusion, Ending, Entry, Findings, details, visible};
 
 const STYLE: &str = include_str!("html/style.css");
 
 pub(super) fn page(findings: &Findings) -> String {
     let counts = findings.counts();
     let banner = banner(findings);
-    let failures: Vec<&Entry> = findings.entries.iter().filter(|entry| has_details(entry)).collect();
+    let rows = failures_first(&findings.entries);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -21,10 +23,10 @@ pub(super) fn page(findings: &Findings) -> String {
                 title { (banner.word) " · " (visible(&findings.trace_id)) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
+            body.simulation[findings.simulated] {
                 header {
                     h1 { "Assertions" }
-                    p.banner.(banner.class) { strong { (banner.word) } " " (banner.says) }
+                    p.banner.(banner.class) { strong { (banner.word) } " " (prose(&banner.says)) }
                     dl.counts {
                         (count("assertions", counts.total, ""))
                         (count("passed", counts.passed, "pass"))
@@ -35,16 +37,18 @@ pub(super) fn page(findings: &Findings) -> String {
                     }
                     p.about {
                         "Trace " code { (visible(&findings.trace_id)) }
-                        " · " time { (findings.made.to_string()) }
-                        " · " (format!("{:.3} s", findings.took().as_secs_f64()))
-                        " · " (format!("${:.4}", findings.cost_usd()))
+                        " · " (made(findings))
+                        " · " (took(findings.took()))
+                        @if findings.cost_usd() > 0.0 { " · " (format!("${:.4}", findings.cost_usd())) }
                     }
                 }
                 main {
-                    div.wide { (table(&findings.entries)) }
-                    @if !failures.is_empty() {
+                    div.wide tabindex="0" role="region" aria-label="Results" { (table(&rows)) }
+                    @if rows.iter().any(|(_, entry)| has_details(entry)) {
                         h2 { "What to look at" }
-                        @for entry in failures { (failure(entry)) }
+                        @for (index, entry) in rows.iter().filter(|(_, entry)| has_details(entry)) {
+                            (failure(*index, entry))
+                        }
                     }
                 }
                 footer { "proctor " (env!("CARGO_PKG_VERSION")) }
@@ -52,6 +56,18 @@ pub(super) fn page(findings: &Findings) -> String {
         }
     };
     page.into_string() + "\n"
+}
+
+/// The entries with their places in the file: what failed, what was not run, what passed.
+fn failures_first(entries: &[Entry]) -> Vec<(usize, &Entry)> {
+    let mut rows: Vec<(usize, &Entry)> = entries.iter().enumerate().collect();
+    rows.sort_by_key(|(_, entry)| match entry.ending {
+        Ending::HardFail | Ending::Error => 0,
+        Ending::SoftFail => 1,
+        Ending::NotRun => 2,
+        Ending::Pass => 3,
+    });
+    rows
 }
 
 struct Banner {
@@ -62,16 +78,34 @@ struct Banner {
 
 fn banner(findings: &Findings) -> Banner {
     let counts = findings.counts();
-    let failed = counts.hard_fail + counts.error + counts.not_run > 0;
+    let mut says = counts.sentence();
+    if let Some(why) = findings.strict_failure() {
+        says.push_str(&format!("; {why}"));
+    }
     if findings.simulated {
-        let says = "These results say nothing about an agent: they come from a simulation.".to_owned();
+        let says = format!("These results say nothing about an agent: they come from a simulation. {says}");
         return Banner { class: "simulated", word: "Simulated", says };
     }
-    let says = counts.sentence();
-    match (failed, counts.soft_fail) {
-        (true, _) => Banner { class: "failed", word: "Failed", says },
-        (false, 0) => Banner { class: "passed", word: "Passed", says },
-        (false, _) => Banner { class: "soft", word: "Passed with soft failures", says },
+    match (findings.conclusion(), counts.soft_fail) {
+        (Conclusion::Failed, _) => Banner { class: "failed", word: "Failed", says },
+        (Conclusion::Undecided, _) => Banner { class: "undecided", word: "Not enough to decide", says },
+        (Conclusion::Passed, 0) => Banner { class: "passed", word: "Passed", says },
+        (Conclusion::Passed, _) => Banner { class: "soft", word: "Passed with soft failures", says },
+    }
+}
+
+fn made(findings: &Findings) -> Markup {
+    let written = findings.made.to_string();
+    // A fraction of a second tells nobody anything: `2026-01-31T12:00:00`.
+    let second = written.get(..19).unwrap_or(&written);
+    html! { time datetime={ (second) "Z" } { (second.replace('T', " ")) " UTC" } }
+}
+
+fn took(time: Duration) -> String {
+    match time.as_millis() {
+        0 => "under 1 ms".to_owned(),
+        short @ 1..1000 => format!("{short} ms"),
+        _ => format!("{:.1} s", time.as_secs_f64()),
     }
 }
 
@@ -81,21 +115,29 @@ fn count(name: &str, count: usize, class: &str) -> Markup {
     }
 }
 
-fn table(entries: &[Entry]) -> Markup {
+fn table(rows: &[(usize, &Entry)]) -> Markup {
     html! {
         table {
             thead {
-                tr { th { "Result" } th { "Layer" } th { "Type" } th { "Assertion" } th { "Score" } th { "Why" } }
+                tr {
+                    th { "Result" } th { "Layer" } th { "Type" } th.name { "Assertion" } th { "Score" } th.why { "Why" }
+                }
             }
             tbody {
-                @for entry in entries {
+                @for (index, entry) in rows {
                     tr {
                         td { (mark(entry.ending)) }
-                        td { @if let Some(layer) = entry.layer { (layer) } }
+                        td.number { @if let Some(layer) = entry.layer { (layer) } }
                         td { (visible(&entry.kind)) }
-                        td { code { (visible(&entry.id)) } }
+                        td.name {
+                            @if has_details(entry) {
+                                a href={ "#" (anchor(*index)) } { code { (visible(&entry.id)) } }
+                            } @else {
+                                code { (visible(&entry.id)) }
+                            }
+                        }
                         td.number { @if let Some(score) = entry.score { (format!("{score:.2}")) } @else { "–" } }
-                        td { (visible(&entry.explanation)) }
+                        td.why { (prose(entry.why())) }
                     }
                 }
             }
@@ -103,21 +145,44 @@ fn table(entries: &[Entry]) -> Markup {
     }
 }
 
+/// The name of the details of an assertion within the page, by its place: its own name may be anything.
+fn anchor(index: usize) -> String {
+    format!("assertion-{}", index + 1)
+}
+
 fn mark(ending: Ending) -> Markup {
     html! { span.mark.(ending.word()) { (ending.shown()) } }
+}
+
+/// A text in which what stands between backticks is code.
+fn prose(text: &str) -> Markup {
+    let text = visible(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backtick without its other half is only a backtick.
+    let last = parts.len().saturating_sub(1);
+    html! {
+        @for (index, part) in parts.iter().enumerate() {
+            @if index % 2 == 0 { (part) }
+            @else if index == last { "`" (part) }
+            @else { code { (part) } }
+        }
+    }
 }
 
 fn has_details(entry: &Entry) -> bool {
     !matches!(entry.ending, Ending::Pass | Ending::NotRun)
 }
 
-fn failure(entry: &Entry) -> Markup {
+fn failure(index: usize, entry: &Entry) -> Markup {
     html! {
-        section {
+        section id=(anchor(index)) {
             h3 { (mark(entry.ending)) " " code { (visible(&entry.id)) } }
-            p { (visible(&entry.explanation)) }
+            p { (prose(entry.why())) }
             dl.details {
-                @for (name, text) in details(entry) { dt { (name) } dd { pre { (visible(text)) } } }
+                @for (name, text) in details(entry) {
+                    dt { (name) }
+                    dd { @if name == "try" { (prose(text)) } @else { pre { (visible(text)) } } }
+                }
             }
         }
     }

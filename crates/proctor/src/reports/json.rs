@@ -20,12 +20,17 @@ pub fn to_json(findings: &Findings) -> Json {
         .with("hard_fail", counts.hard_fail)
         .with("error", counts.error)
         .with("not_run", counts.not_run);
-    Json::object()
+    let mut out = Json::object()
         .with("version", VERSION)
         .with("timestamp", findings.made.to_string())
         .with("trace_id", findings.trace_id.as_str())
         .with("simulated", findings.simulated)
-        .with("summary", summary)
+        .with("strict", findings.soft_failures_count.is_some())
+        .with("conclusion", findings.conclusion().word());
+    if let Some(why) = findings.strict_failure() {
+        out.push("reason", why);
+    }
+    out.with("summary", summary)
         .with("results", run.into_iter().map(result).collect::<Vec<_>>())
         .with("not_run", not_run.into_iter().map(named).collect::<Vec<_>>())
         .with("total_cost", number(findings.cost_usd()))

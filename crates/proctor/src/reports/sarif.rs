@@ -22,6 +22,7 @@ pub(super) fn to_json(findings: &Findings) -> Json {
         .filter_map(|entry| {
             let level = match entry.ending {
                 Ending::HardFail | Ending::Error => "error",
+                Ending::SoftFail if findings.soft_failures_count.is_some() => "error",
                 Ending::SoftFail => "warning",
                 Ending::Pass | Ending::NotRun => return None,
             };
@@ -34,7 +35,7 @@ pub(super) fn to_json(findings: &Findings) -> Json {
         .iter()
         .filter(|entry| entry.ending == Ending::NotRun)
         .map(|entry| {
-            let text = format!("{}: {}", entry.id, entry.explanation);
+            let text = format!("`{}` was not run: {}", entry.id, entry.why());
             Json::object().with("level", "warning").with("message", message(&text))
         })
         .collect();
@@ -46,14 +47,19 @@ pub(super) fn to_json(findings: &Findings) -> Json {
         .with("executionSuccessful", findings.counts().error == 0)
         .with("endTimeUtc", findings.made.to_string())
         .with("toolExecutionNotifications", notifications);
+    let mut properties = Json::object()
+        .with("trace_id", findings.trace_id.as_str())
+        .with("simulated", findings.simulated)
+        .with("strict", findings.soft_failures_count.is_some())
+        .with("conclusion", findings.conclusion().word());
+    if let Some(why) = findings.strict_failure() {
+        properties.push("reason", why);
+    }
     let run = Json::object()
         .with("tool", Json::object().with("driver", driver))
         .with("invocations", vec![invocation])
         .with("results", results)
-        .with(
-            "properties",
-            Json::object().with("trace_id", findings.trace_id.as_str()).with("simulated", findings.simulated),
-        );
+        .with("properties", properties);
     Json::object().with("$schema", SCHEMA).with("version", "2.1.0").with("runs", vec![run])
 }
 

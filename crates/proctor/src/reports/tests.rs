@@ -23,11 +23,19 @@ fn entry(id: &str, ending: Ending) -> Entry {
 }
 
 fn findings(endings: &[Ending]) -> Findings {
+    let entry = |id: &str, ending: Ending| match ending {
+        Ending::NotRun => {
+            Entry { explanation: "not run: `a4` (schema) failed hard".to_owned(), ..entry(id, ending) }
+        }
+        _ => entry(id, ending),
+    };
     Findings {
         trace_id: "t<1>".to_owned(),
         source: "trace.json".to_owned(),
         made: Timestamp::from_micros(1_763_239_507_123_456),
         simulated: false,
+        gate: false,
+        soft_failures_count: None,
         entries: endings
             .iter()
             .enumerate()
@@ -43,12 +51,12 @@ fn junit_is_read_back_with_every_ending_in_its_place() {
     let text = junit::write(&findings(&ALL)).unwrap();
     let report = Report::deserialize_from_str(&text).unwrap();
     let suite = &report.test_suites[0];
-    assert_eq!(suite.name.as_str(), "attest");
-    assert_eq!((suite.tests, suite.failures, suite.errors), (5, 2, 1));
+    assert_eq!(suite.name.as_str(), "proctor assert t<1>");
+    assert_eq!((suite.tests, suite.failures, suite.errors), (5, 1, 1));
     for element in [
-        r#"classname="assertion""#,
+        r#"classname="assert.content""#,
         r#"<failure message="&lt;script&gt;"#,
-        r#"type="soft_fail""#,
+        "<system-out>soft_fail: &lt;script&gt;",
         r#"type="hard_fail""#,
         "<error ",
         "<skipped ",
@@ -58,6 +66,67 @@ fn junit_is_read_back_with_every_ending_in_its_place() {
     }
     assert!(text.contains("\\u{1b}") && text.contains("\\u{0}"), "{text}");
     assert!(!text.chars().any(|character| character.is_control() && character != '\n'));
+}
+
+#[test]
+fn no_test_of_a_simulated_run_counts() {
+    let text = junit::write(&Findings { simulated: true, ..findings(&ALL) }).unwrap();
+    let suite = &Report::deserialize_from_str(&text).unwrap().test_suites[0];
+    assert_eq!((suite.tests, suite.failures, suite.errors), (5, 0, 0));
+    assert_eq!(text.matches("<skipped message=\"simulated: this says nothing about an agent\"").count(), 5);
+    assert!(text.contains("<system-out>hard_fail: "), "{text}");
+}
+
+/// Findings whose soft failures count.
+fn strict(endings: &[Ending]) -> Findings {
+    Findings { soft_failures_count: Some("--strict"), ..findings(endings) }
+}
+
+#[test]
+fn every_report_says_that_soft_failures_count() {
+    let findings = strict(&[Ending::Pass, Ending::SoftFail]);
+    assert_eq!(findings.conclusion(), Conclusion::Failed);
+    let says = "failed: soft failures count (`--strict`)";
+    let json = to_json(&findings);
+    assert_eq!((json["conclusion"].as_str(), json["reason"].as_str()), (Some("failed"), Some(says)));
+    assert_eq!(json.get("strict"), Some(&Json::Bool(true)));
+    let sarif = sarif::to_json(&findings);
+    assert_eq!(sarif.pointer("/runs/0/results/0/level").unwrap(), &Json::from("error"));
+    assert_eq!(sarif.pointer("/runs/0/properties/reason").unwrap(), &Json::from(says));
+    assert_eq!(sarif.pointer("/runs/0/properties/conclusion").unwrap(), &Json::from("failed"));
+    let junit = junit::write(&findings).unwrap();
+    let suite = &Report::deserialize_from_str(&junit).unwrap().test_suites[0];
+    assert_eq!((suite.tests, suite.failures), (2, 1));
+    assert!(junit.contains(r#"type="soft_fail""#) && junit.contains(says), "{junit}");
+    let page = html::page(&findings);
+    assert!(page.contains("<title>Failed · ") && page.contains("class=\"banner failed\""), "{page}");
+    assert!(page.contains("failed: soft failures count (<code>--strict</code>)"), "{page}");
+    // Without soft failures, or with hard ones, there is nothing to explain.
+    assert_eq!(strict(&[Ending::Pass]).conclusion(), Conclusion::Passed);
+    for endings in [&ALL[..], &[Ending::Pass]] {
+        assert_eq!(strict(endings).strict_failure(), None);
+        assert_eq!(to_json(&strict(endings)).get("reason"), None);
+    }
+}
+
+#[test]
+fn what_is_not_known_passes_no_gate() {
+    let concluded = |endings: &[Ending], simulated: bool, gate: bool| {
+        Findings { simulated, gate, ..findings(endings) }.conclusion()
+    };
+    let (pass, hard, error, not_run) = (Ending::Pass, Ending::HardFail, Ending::Error, Ending::NotRun);
+    for (endings, without, with) in [
+        (vec![pass], Conclusion::Passed, Conclusion::Passed),
+        (vec![pass, Ending::SoftFail], Conclusion::Passed, Conclusion::Passed),
+        (vec![pass, error], Conclusion::Failed, Conclusion::Undecided),
+        (vec![error, not_run], Conclusion::Failed, Conclusion::Undecided),
+        (vec![hard, not_run, error], Conclusion::Failed, Conclusion::Failed),
+    ] {
+        assert_eq!(concluded(&endings, false, false), without, "{endings:?}");
+        assert_eq!(concluded(&endings, false, true), with, "{endings:?}");
+        assert_eq!(concluded(&endings, true, false), without, "{endings:?}");
+        assert_eq!(concluded(&endings, true, true), Conclusion::Undecided, "{endings:?}");
+    }
 }
 
 #[test]
@@ -85,9 +154,11 @@ fn sarif_has_the_members_that_hosts_need_and_only_failures() {
         );
     }
     assert_eq!(run.pointer("/invocations/0/executionSuccessful"), Some(&Json::Bool(false)));
+    let notices = run.pointer("/invocations/0/toolExecutionNotifications").unwrap().as_array().unwrap();
+    assert_eq!(notices.len(), 1);
     assert_eq!(
-        run.pointer("/invocations/0/toolExecutionNotifications").unwrap().as_array().unwrap().len(),
-        1
+        notices[0].pointer("/message/text").unwrap(),
+        &Json::from("`id&4` was not run: `a4` (schema) failed hard")
     );
 }
 
@@ -117,6 +188,37 @@ fn the_page_escapes_everything_and_loads_nothing() {
 }
 
 #[test]
+fn the_page_shows_failures_first_with_links_to_their_details() {
+    let mut findings = findings(&ALL);
+    for entry in &mut findings.entries {
+        entry.cost_usd = 0.0;
+    }
+    let page = html::page(&findings);
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    let rows = ["id&amp;2", "id&amp;3", "id&amp;1", "id&amp;4", "id&amp;0"];
+    assert!(rows.is_sorted_by_key(|id| at(&format!("<code>{id}</code>"))), "{page}");
+    for number in [2, 3, 4] {
+        assert!(at(&format!("href=\"#assertion-{number}\"")) < at(&format!("id=\"assertion-{number}\"")));
+    }
+    assert!(!page.contains("#assertion-1\"") && !page.contains("#assertion-5\""), "{page}");
+    // What was not run says why, beside the word for it.
+    assert!(page.contains("<code>a4</code> (schema) failed hard"), "{page}");
+    assert!(page.contains(">2025-11-15 20:45:07 UTC</time>") && page.contains("· 7.5 s"), "{page}");
+    assert!(!page.contains('$'), "{page}");
+    findings.entries[0].cost_usd = 0.5;
+    assert!(html::page(&findings).contains(" · $0.5000"));
+}
+
+#[test]
+fn backticks_are_code_and_escaped_like_everything() {
+    let mut findings = findings(&[Ending::HardFail]);
+    findings.entries[0].explanation = "`<i>` is not `b` but ` c".to_owned();
+    let page = html::page(&findings);
+    let says = "<code>&lt;i&gt;</code> is not <code>b</code> but ` c";
+    assert_eq!(page.matches(says).count(), 2, "{page}");
+}
+
+#[test]
 fn the_banner_is_green_only_if_everything_passed() {
     let class = |endings: &[Ending], simulated: bool| {
         let page = html::page(&Findings { simulated, ..findings(endings) });
@@ -130,6 +232,17 @@ fn the_banner_is_green_only_if_everything_passed() {
     }
     assert_eq!(class(&[Ending::Pass], true), "simulated");
     assert_eq!(class(&[Ending::HardFail], true), "simulated");
+    let gated = html::page(&Findings { gate: true, ..findings(&[Ending::Error]) });
+    assert!(
+        gated.contains("class=\"banner undecided\"") && gated.contains("Not enough to decide"),
+        "{gated}"
+    );
+    // The counts are told of a simulation too.
+    let page = html::page(&Findings { simulated: true, ..findings(&ALL) });
+    assert!(
+        page.contains("simulation. 5 assertions: 1 passed,") && page.contains("class=\"simulation\""),
+        "{page}"
+    );
 }
 
 #[test]

@@ -48,6 +48,45 @@ fn nothing_to_check_or_the_same_name_twice_is_a_mistake() {
 }
 
 #[test]
+fn specs_that_cannot_be_used_are_refused_with_everything_else() {
+    let folder = folder();
+    folder.write(
+        "a.yaml",
+        "- assertion_id: vague\n  type: content\n  spec: { check: contians, value: x }\n\
+         - type: contnt\n  spec: {}\n\
+         - assertion_id: odd\n  type: schema\n  spec: { target: output, schema: { type: 5 } }\n\
+         - { type: constraint, spec: { field: metadata.cost_usd, operator: lte, value: \"0.05\" } }\n\
+         - { type: content, spec: { check: regex_match, value: \"(\" } }\n",
+    );
+    let output =
+        command(&folder, &["assert", "--trace", "trace.json", "--assertions", "a.yaml"]).output().unwrap();
+    ends(&output, 1);
+    assert_eq!(printed(&output), "");
+    let text = said(&output);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 5, "{text}");
+    for (line, begins) in lines.iter().zip([
+        "error: a.yaml:3:9: `vague`: `contians` is not a check of content; did you mean `contains`?",
+        "error: a.yaml:4:9: `contnt` is not a type of assertion; did you mean `content`?",
+        "error: a.yaml:8:9: `odd`: the schema is not valid at ",
+        "error: a.yaml:9:29: `a4`: `value` is not a number: it is `\"0.05\"`; write `value` as a number",
+        "error: a.yaml:10:26: `a5`: the pattern `(` cannot be used: ",
+    ]) {
+        assert!(line.starts_with(begins) && !line.contains(" column "), "{line}: {begins}");
+    }
+}
+
+#[test]
+fn files_that_are_swapped_are_told_so_and_nothing_else() {
+    let folder = folder();
+    folder.write("a.yaml", &format!("- {HOLDS}\n"));
+    let output =
+        command(&folder, &["assert", "--trace", "a.yaml", "--assertions", "trace.json"]).output().unwrap();
+    ends(&output, 1);
+    assert_eq!(said(&output), "error: trace.json: this looks like a trace: are the two files swapped?\n");
+}
+
+#[test]
 fn traces_that_cannot_be_judged_are_refused_with_their_place() {
     let folder = folder();
     for (trace, says) in [
@@ -57,7 +96,16 @@ fn traces_that_cannot_be_judged_are_refused_with_their_place() {
             "{\"trace_id\": \"t\", \"steps\": [{\"type\": \"tool_cal\", \"name\": \"x\"}], \"output\": {\"a\": 1}}",
             "trace.json: trace.steps[0].type: `tool_cal` is not a type of step",
         ),
-        ("", "trace.json:1:0: "),
+        ("", "trace.json: the trace is empty\n"),
+        ("trace_id: t\noutput: { a: 1 }\n", "trace.json:1:1: a trace is JSON; this looks like YAML\n"),
+        (
+            "{\n  \"trace_id\": \"t\",\n  \"step\": [],\n  \"output\": {\"a\": 1}\n}",
+            "error: trace.json:3:3: unknown member `step`; did you mean `steps`?\n",
+        ),
+        (
+            "{\"trace_id\": \"t\", \"steps\": [{\"type\": \"tool_call\", \"toolname\": \"x\"}], \"output\": {\"a\": 1}}",
+            "error: trace.json:1:51: unknown member `toolname`; did you mean `name`?\n",
+        ),
         ("{\"trace_id\": \"t\", \"output\": {\"a\": 1}} x", "trace.json:1:39: trailing characters"),
     ] {
         folder.write("trace.json", trace);
@@ -75,7 +123,10 @@ fn being_called_wrongly_is_exit_one() {
     for (args, says) in [
         ("", "required"),
         ("--trace trace.json", "--assertions"),
-        ("--assertions assertions.yaml", "--trace"),
+        (
+            "--assertions assertions.yaml",
+            "Usage: proctor assert --assertions <FILE> <--trace <FILE>|--session <ID>>",
+        ),
         ("--trace trace.json --session s --assertions assertions.yaml", "cannot be used with"),
         ("--trace nowhere.json --assertions assertions.yaml", "nowhere.json: no such file"),
         ("--trace trace.json --assertions nowhere.yaml", "nowhere.yaml: no such file"),

@@ -20,14 +20,16 @@ fn every_kind_is_written_and_can_be_read() {
 
     let junit = Report::deserialize_from_str(&read(&folder, "r.xml")).unwrap();
     let suite = &junit.test_suites[0];
-    assert_eq!((suite.name.as_str(), suite.tests, suite.failures, suite.errors), ("attest", 4, 2, 0));
+    assert_eq!(suite.name.as_str(), "proctor assert refund-1");
+    assert_eq!((suite.tests, suite.failures, suite.errors), (4, 1, 0));
+    assert!(read(&folder, "r.xml").contains("<system-out>soft_fail: "), "{}", read(&folder, "r.xml"));
     let classes: Vec<&str> = suite
         .test_cases
         .iter()
         .filter_map(|case| case.classname.as_ref())
         .map(quick_junit::XmlString::as_str)
         .collect();
-    assert_eq!(classes, ["assertion"; 4]);
+    assert_eq!(classes, ["assert.content", "assert.constraint", "assert.constraint", "assert.llm_judge"]);
 
     let sarif = Json::parse(read(&folder, "r.sarif").as_bytes()).unwrap();
     assert_eq!(sarif["version"], "2.1.0");
@@ -47,6 +49,11 @@ fn every_kind_is_written_and_can_be_read() {
         &Json::from("trace.json")
     );
 
+    assert_eq!(
+        sarif.pointer("/runs/0/invocations/0/toolExecutionNotifications/0/message/text").unwrap(),
+        &Json::from("`kind` was not run: `cheap` (constraint) failed hard")
+    );
+
     let json = Json::parse(read(&folder, "r.json").as_bytes()).unwrap();
     assert_eq!(json["version"], "1.0");
     assert!(proctor_core::time::Timestamp::parse(json["timestamp"].as_str().unwrap()).is_some());
@@ -54,7 +61,27 @@ fn every_kind_is_written_and_can_be_read() {
 
     let html = read(&folder, "r.html");
     assert!(html.starts_with("<!DOCTYPE html>") && html.contains("class=\"banner failed\""), "{html}");
-    assert!(!html.contains("<script") && !html.contains("src=") && !html.contains("href="), "{html}");
+    assert!(!html.contains("<script") && !html.contains("src="), "{html}");
+    assert_eq!(html.matches("href=").count(), html.matches("href=\"#").count(), "{html}");
+}
+
+#[test]
+fn reports_agree_with_the_exit_code() {
+    let folder = folder();
+    for (more, code, failures, banner, conclusion) in
+        [(&[][..], 0, 0, "banner soft", "passed"), (&["--strict"][..], 10, 1, "banner failed", "failed")]
+    {
+        let mut args = vec!["--report", LIST];
+        args.extend(more);
+        ends(&check(&folder, &[HOLDS, FAILS_SOFTLY], &args), code);
+        let junit = Report::deserialize_from_str(&read(&folder, "r.xml")).unwrap();
+        assert_eq!(junit.test_suites[0].failures, failures);
+        assert!(read(&folder, "r.html").contains(banner), "{}", read(&folder, "r.html"));
+        let json = Json::parse(read(&folder, "r.json").as_bytes()).unwrap();
+        assert_eq!(json["conclusion"], conclusion);
+        let sarif = Json::parse(read(&folder, "r.sarif").as_bytes()).unwrap();
+        assert_eq!(sarif.pointer("/runs/0/properties/conclusion").unwrap(), &Json::from(conclusion));
+    }
 }
 
 #[test]

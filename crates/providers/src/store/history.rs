@@ -144,8 +144,8 @@ pub(super) fn scores_of_key(
     oldest: i64,
     window: usize,
 ) -> Result<Vec<f64>, rusqlite::Error> {
-    let query =
-        "SELECT score FROM assertion_history WHERE key = ? AND created_at >= ? ORDER BY id DESC LIMIT ?";
+    let query = "SELECT score FROM assertion_history WHERE key = ? AND created_at >= ? AND status <> 'waiting' \
+        ORDER BY id DESC LIMIT ?";
     read_scores(connection, query, key, oldest, window)
 }
 
@@ -158,7 +158,7 @@ pub(super) fn scores_of_id(
     window: usize,
 ) -> Result<Vec<f64>, rusqlite::Error> {
     let query = "SELECT score FROM assertion_history WHERE assertion_id = ? AND created_at >= ? \
-        ORDER BY created_at DESC, id DESC LIMIT ?";
+        AND status <> 'waiting' ORDER BY created_at DESC, id DESC LIMIT ?";
     let window = window.min(usize::try_from(retention.max_rows).unwrap_or(usize::MAX));
     read_scores(connection, query, id, oldest, window)
 }

@@ -30,6 +30,9 @@ pub struct AssertionResult {
     pub score: f64,
     /// Why.
     pub explanation: String,
+    /// What stands behind the explanation, however much of that is told.
+    #[serde(skip)]
+    pub note: String,
     /// What it cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
@@ -146,7 +149,7 @@ pub fn fits<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
     // What remains of a result in the smallest room, and of the answer around them.
     const RESULT: usize =
         r#"{"assertion_id":"","status":"hard_fail","score":1.2345678901234567e-300,"explanation":""},"#.len();
-    const AROUND: usize = 220;
+    const AROUND: usize = 320;
     let mut length = AROUND;
     for (assertion, request) in names {
         length += RESULT + written_length(assertion);
@@ -175,7 +178,12 @@ fn within(answer: &BatchAnswer, room: &Room) -> BatchAnswer {
             assertion_id: result.assertion_id.clone(),
             status: result.status,
             score: result.score,
-            explanation: shorten(&result.explanation, if passed { room.passed } else { room.explanation }),
+            explanation: format!(
+                "{}{}",
+                shorten(&result.explanation, if passed { room.passed } else { room.explanation }),
+                result.note
+            ),
+            note: String::new(),
             // In the smallest room only their sum is told.
             cost: result.cost.filter(|cost| room.costs || (*cost != 0.0 && room.explanation > 0)),
             duration_ms: result.duration_ms.filter(|_| room.costs),
@@ -256,6 +264,17 @@ mod tests {
         let length = |index: usize| value["result"]["results"][index]["explanation"].as_str().unwrap().len();
         assert!(length(7) > length(8), "{} {}", length(7), length(8));
         assert!(length(7) > 200);
+    }
+
+    #[test]
+    fn a_note_is_told_however_little_room_there_is() {
+        let mut many = answer(500, &"word ".repeat(60), "hard_fail");
+        many.results[0].note = " (20 were not run)".to_owned();
+        let line = batch_line(1, &many).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        assert!(
+            value["result"]["results"][0]["explanation"].as_str().unwrap().ends_with(" (20 were not run)")
+        );
     }
 
     proptest! {

@@ -33,7 +33,7 @@ pub(super) fn print(findings: &Findings) -> Result<(), Failure> {
             "{result}  {layer:<5}  {:<kinds$}  {:<ids$}  {score:<5}  {}",
             kind(entry),
             id(entry),
-            shown(&entry.explanation, EXPLANATION)
+            shown(entry.why(), EXPLANATION)
         ))?;
         for (name, text) in [
             ("at", &entry.path),
@@ -66,6 +66,9 @@ fn summary(findings: &Findings) -> String {
     }
     if findings.simulated {
         line.push_str(" (simulated: this says nothing about an agent)");
+    }
+    if let Some(why) = findings.strict_failure() {
+        line.push_str(&format!("; {why}"));
     }
     line
 }

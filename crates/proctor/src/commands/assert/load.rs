@@ -1,8 +1,9 @@
 //! A file of assertions: read, and refused with all its mistakes at once.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use proctor_assert::{Assertion, Layer, Text, known_members};
+use proctor_assert::{Assertion, Compiled, Layer, Text, Tools, Verdict, known_members};
 use proctor_core::json::Json;
 use proctor_policy::document::Position;
 use proctor_wire::attest::MAX_ASSERTION_ID;
@@ -46,7 +47,16 @@ pub(super) fn read(file: &str, source: &[u8]) -> Result<Vec<Loaded>, Failure> {
     let json = ends(".json") || (!ends(".yaml") && !ends(".yml") && looks_like_json());
     let read = if json { Located::read_json } else { Located::read_yaml };
     let located = read(file, source).map_err(Failure::list)?;
-    let mut reader = Reader { file, located: &located, mistakes: Vec::new(), ids: HashMap::new() };
+    if looks_like_a_trace(&located.value) {
+        return Err(Failure::from(format!("{file}: this looks like a trace: are the two files swapped?")));
+    }
+    let mut reader = Reader {
+        file,
+        located: &located,
+        mistakes: Vec::new(),
+        ids: HashMap::new(),
+        tools: Tools::default(),
+    };
     let loaded = reader.file();
     let mut mistakes = reader.mistakes;
     if mistakes.is_empty() {
@@ -65,12 +75,18 @@ pub(super) fn read(file: &str, source: &[u8]) -> Result<Vec<Loaded>, Failure> {
     Err(Failure::list(lines))
 }
 
+fn looks_like_a_trace(value: &Json) -> bool {
+    let has = |name: &str| value.get(name).is_some();
+    has("trace_id") && (has("output") || has("steps"))
+}
+
 struct Reader<'a> {
     file: &'a str,
     located: &'a Located,
     mistakes: Vec<(Position, String)>,
     /// Where each id stands.
     ids: HashMap<String, Position>,
+    tools: Tools,
 }
 
 impl Reader<'_> {
@@ -120,6 +136,7 @@ impl Reader<'_> {
 
     fn assertion(&mut self, pointer: &str, index: usize, item: &Json) -> Option<Loaded> {
         let at = self.located.value_at(pointer);
+        let mistakes_before = self.mistakes.len();
         if item.as_object().is_none() {
             self.wrong(at, format!("an assertion is an object, not {}", item.type_name()));
             return None;
@@ -168,7 +185,26 @@ impl Reader<'_> {
                 Some(spec.to_string())
             }
         };
-        Some(Loaded { id, kind, spec: spec?, request_id })
+        let loaded = Loaded { id, kind, spec: spec?, request_id };
+        // What is misspelt would only be said again, as missing.
+        if self.mistakes.len() == mistakes_before
+            && let Some(problem) = self.unusable(&loaded)
+        {
+            self.wrong(self.located.value_at(&format!("{pointer}/spec")), problem);
+        }
+        Some(loaded)
+    }
+
+    /// Why the spec of an assertion cannot be used, if it cannot.
+    fn unusable(&self, loaded: &Loaded) -> Option<String> {
+        let assertion = loaded.assertion().ok()?;
+        // A defect is the failure of one assertion, when it is evaluated.
+        match catch_unwind(AssertUnwindSafe(|| assertion.compile(&self.tools))).ok()? {
+            Compiled::Failed(verdict) => {
+                Some(format!("`{}`: {}", output::shown(&loaded.id, 64), mistake(&verdict)))
+            }
+            _ => None,
+        }
     }
 
     fn check_id(&mut self, id: &str, at: Position) {
@@ -222,6 +258,34 @@ impl Reader<'_> {
     }
 }
 
+/// What is wrong with a spec, and what to do about it.
+fn mistake(verdict: &Verdict) -> String {
+    let problem = output::shown(without_place(&verdict.explanation), 400);
+    let names: Vec<&str> = verdict.expected.split(", ").collect();
+    if let Some(near) = proctor_core::nearest(&verdict.actual, &names).filter(|_| !verdict.actual.is_empty())
+    {
+        return format!("{problem}; did you mean `{near}`?");
+    }
+    // Of a list of names the list itself is the better advice.
+    let advice = if names.len() > 1 && !verdict.suggestion.contains("use one of:") {
+        format!("known are {}", verdict.expected)
+    } else {
+        verdict.suggestion.clone()
+    };
+    if advice.is_empty() { problem } else { format!("{problem}; {}", output::shown(&advice, 400)) }
+}
+
+/// A problem without the place at its end, which is one in the spec as it was read, not in the file.
+fn without_place(problem: &str) -> &str {
+    let Some((before, place)) = problem.rsplit_once(" at line ") else { return problem };
+    let numbers = place.split_once(" column ");
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match numbers {
+        Some((line, column)) if is_number(line) && is_number(column) => before,
+        _ => problem,
+    }
+}
+
 /// The end of a message about an unknown name: the nearest valid one, or all of them.
 fn suggestion(word: &str, names: &[&str]) -> String {
     match proctor_core::nearest(word, names) {
@@ -240,14 +304,14 @@ mod tests {
 
     #[test]
     fn lists_and_objects_in_both_forms_are_the_same() {
-        let json = r#"[{"type":"content","spec":{"check":"contains","value":"1.50"}},{"assertion_id":"b","type":"constraint","spec":{"field":"cost","value":1.50},"request_id":"r"}]"#;
-        let yaml = "assertions:\n  - type: content\n    spec: { check: contains, value: \"1.50\" }\n  - assertion_id: b\n    type: constraint\n    spec: { field: cost, value: 1.50 }\n    request_id: r\n";
+        let json = r#"[{"type":"content","spec":{"check":"contains","value":"1.50"}},{"assertion_id":"b","type":"constraint","spec":{"field":"metadata.cost_usd","operator":"lte","value":1.50},"request_id":"r"}]"#;
+        let yaml = "assertions:\n  - type: content\n    spec: { check: contains, value: \"1.50\" }\n  - assertion_id: b\n    type: constraint\n    spec: { field: metadata.cost_usd, operator: lte, value: 1.50 }\n    request_id: r\n";
         let from_json = read("a.json", json.as_bytes()).unwrap();
         assert_eq!(from_json, read("a.yaml", yaml.as_bytes()).unwrap());
         assert_eq!(from_json, read("-", json.as_bytes()).unwrap());
         assert_eq!(from_json, read("-", yaml.as_bytes()).unwrap());
         assert_eq!((from_json[0].id.as_str(), from_json[1].id.as_str()), ("a1", "b"));
-        assert_eq!(from_json[1].spec, r#"{"field":"cost","value":1.50}"#);
+        assert_eq!(from_json[1].spec, r#"{"field":"metadata.cost_usd","operator":"lte","value":1.50}"#);
         assert_eq!(from_json[1].assertion().unwrap().request_id.as_str(), "r");
     }
 
@@ -267,6 +331,57 @@ mod tests {
                 "a.yaml:10:9: `spec` is an object, not an array",
             ]
         );
+    }
+
+    #[test]
+    fn specs_that_cannot_be_used_are_mistakes_like_all_others() {
+        let text = "- { type: content, spec: { check: contians, value: x } }\n\
+                    - { assertion_id: pattern, type: content, spec: { check: regex_match, value: '(' } }\n\
+                    - type: constraint\n  spec: { field: metadata.cost_usd, operator: lte, value: '0.05' }\n\
+                    - { type: constraint, spec: { field: metadata.cost_usd, operator: lte } }\n\
+                    - { type: constraint, spec: { field: metadata.cost_usd, operator: less, value: 1 } }\n\
+                    - { type: trace, spec: { check: zebra } }\n\
+                    - { type: schema, spec: { target: output, schema: { type: 5 } } }\n\
+                    - { type: llm_judge, spec: { criteria: x, rubric: safty } }\n\
+                    - { type: llm_judge, spec: { criteria: x } }\n\
+                    - { type: plugin, spec: { plugin_id: x } }\n";
+        let lines = mistakes("a.yaml", text);
+        let expected = [
+            ("a.yaml:1:26: `a1`: `contians` is not a check of content", "did you mean `contains`?"),
+            ("a.yaml:2:49: `pattern`: the pattern `(` cannot be used: ", ""),
+            ("a.yaml:4:9: `a3`: `value` is not a number: it is `\"0.05\"`", "write `value` as a number"),
+            ("a.yaml:5:29: `a4`: the spec has no `value`, which `lte` needs", "add `value` to the spec"),
+            (
+                "a.yaml:6:29: `a5`: `less` is not an operator",
+                "use one of: lt, lte, gt, gte, eq, neq, between",
+            ),
+            ("a.yaml:7:24: `a6`: `zebra` is not a check on traces; known are contains_in_order, ", ""),
+            ("a.yaml:8:25: `a7`: the schema is not valid at ", ""),
+            ("a.yaml:9:28: `a8`: there is no rubric `safty`", ""),
+        ];
+        for (line, (begins, ends)) in lines.iter().zip(expected) {
+            assert!(line.starts_with(begins) && line.ends_with(ends), "{line}");
+        }
+        assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+    }
+
+    #[test]
+    fn places_that_are_not_in_the_file_are_left_out() {
+        assert_eq!(without_place("invalid type at line 1 column 60"), "invalid type");
+        assert_eq!(without_place("stands at line 7 of column x"), "stands at line 7 of column x");
+        assert_eq!(without_place("x at line 1 column "), "x at line 1 column ");
+    }
+
+    #[test]
+    fn a_trace_is_told_from_assertions() {
+        for (file, text) in
+            [("a.json", r#"{"trace_id":"t","steps":[]}"#), ("a.yaml", "trace_id: t\noutput: {message: x}\n")]
+        {
+            assert_eq!(
+                mistakes(file, text),
+                [format!("{file}: this looks like a trace: are the two files swapped?")]
+            );
+        }
     }
 
     #[test]

@@ -15,11 +15,19 @@ pub fn answer(
     simulated: bool,
     store: Option<&Store>,
 ) -> BatchAnswer {
-    let results: Vec<AssertionResult> = batch
+    let mut results: Vec<AssertionResult> = batch
         .found
         .iter()
         .filter_map(|found| Some(result(found, assertions.get(found.index)?, store)))
         .collect();
+    // The first hard failure says what it kept from being run.
+    let first = results.iter_mut().find(|result| result.status == Status::HardFail.word());
+    if let Some(first) = first.filter(|_| !batch.not_run.is_empty()) {
+        let count = batch.not_run.len();
+        let were =
+            if count == 1 { "assertion of layers 5 and 6 was" } else { "assertions of layers 5 and 6 were" };
+        first.note = format!(" ({count} {were} not run)");
+    }
     BatchAnswer {
         // The sum of nothing is a negative zero.
         total_cost: batch.found.iter().map(|found| found.verdict.cost_usd).sum::<f64>() + 0.0,
@@ -43,6 +51,7 @@ fn result(found: &Found, assertion: &Assertion<'_>, store: Option<&Store>) -> As
         status: verdict.status.word(),
         score: verdict.score,
         explanation,
+        note: String::new(),
         cost: Some(verdict.cost_usd),
         duration_ms: Some(u64::try_from(found.took.as_millis()).unwrap_or(u64::MAX)),
         request_id: assertion.request_id.to_string(),

@@ -11,7 +11,7 @@ use proctor_assert::{
 };
 use proctor_core::random::Randomness;
 use proctor_core::time::Clock;
-use proctor_providers::store::{Row, Store};
+use proctor_providers::store::{Row, Store, WAITING_STATUS};
 
 use super::models::Models;
 use super::settings::Settings;
@@ -147,17 +147,8 @@ impl Evaluator {
                 Some(self.timed(index, layer, of(index)?, || self.decide_on_trace(trace, of(index))))
             })
             .collect();
-        let failed = found.iter().position(|one| one.verdict.status.is_hard());
-        if let Some(failed) = failed.filter(|_| !last.is_empty()) {
-            if let Some(first) = found.get_mut(failed) {
-                let skipped = last.len();
-                let were = if skipped == 1 {
-                    "assertion of layers 5 and 6 was"
-                } else {
-                    "assertions of layers 5 and 6 were"
-                };
-                first.verdict.explanation.push_str(&format!(" ({skipped} {were} not run)"));
-            }
+        // Models cost money and time: what has failed already is not made better by them.
+        if found.iter().any(|one| one.verdict.status.is_hard()) {
             return Batch { found, not_run: last.into_iter().map(|(_, index, _)| index).collect() };
         }
         found.extend(self.with_models(trace, assertions, &last));
@@ -262,7 +253,11 @@ impl Evaluator {
     }
 
     /// Remembers what a batch found. What could not be decided has no score, and is not remembered.
+    /// Nor are simulated results: they say nothing about the agent.
     pub fn remember(&self, trace_id: &str, assertions: &[Assertion<'_>], batch: &Batch) {
+        if self.simulated {
+            return;
+        }
         let Some(store) = self.store() else { return };
         let rows =
             batch.found.iter().filter(|found| found.verdict.status != Status::Error).filter_map(|found| {
@@ -273,7 +268,8 @@ impl Evaluator {
                     kind: assertion.kind.to_string(),
                     key: assertion.key(&self.tools),
                     score: found.verdict.score,
-                    status: found.verdict.status.word().to_owned(),
+                    status: if found.waiting { WAITING_STATUS } else { found.verdict.status.word() }
+                        .to_owned(),
                 })
             });
         store.record(rows.collect());
@@ -331,6 +327,5 @@ mod tests {
         ];
         let batch = evaluator().evaluate(&trace(), &failing);
         assert_eq!((batch.found.len(), batch.not_run.as_slice()), (1, [0].as_slice()));
-        assert!(batch.found[0].verdict.explanation.contains("1 assertion of layers 5 and 6 was not run"));
     }
 }

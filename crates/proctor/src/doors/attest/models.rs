@@ -139,9 +139,13 @@ impl Embedder {
             }
             Embedder::Local { .. } => self.local()?.name().to_owned(),
         };
+        let kept_as = match self {
+            Embedder::Endpoint { client, .. } => kept_as(client, &name),
+            Embedder::Local { .. } => name.clone(),
+        };
         let hashes: Vec<String> = texts.iter().map(|text| Digest::of(text.as_bytes()).to_string()).collect();
         let mut vectors: Vec<Option<Vec<f32>>> =
-            hashes.iter().map(|hash| store.and_then(|store| store.vector(hash, &name))).collect();
+            hashes.iter().map(|hash| store.and_then(|store| store.vector(hash, &kept_as))).collect();
         let missing: Vec<usize> =
             (0..texts.len()).filter(|index| vectors.get(*index).is_some_and(Option::is_none)).collect();
         if !missing.is_empty() {
@@ -158,7 +162,7 @@ impl Embedder {
             };
             for (index, vector) in missing.into_iter().zip(made) {
                 if let (Some(store), Some(hash)) = (store, hashes.get(index)) {
-                    store.keep_vector(hash, &name, vector.clone());
+                    store.keep_vector(hash, &kept_as, vector.clone());
                 }
                 if let Some(place) = vectors.get_mut(index) {
                     *place = Some(vector);
@@ -224,10 +228,11 @@ impl Judge {
         store: Option<&Store>,
         until: Instant,
     ) -> (Vec<Result<Sample, String>>, Option<f64>) {
+        let kept_as = kept_as(&self.client, model);
         let mut answers: Vec<Option<Result<Sample, String>>> = questions
             .iter()
             .map(|question| {
-                let kept = store?.judged(&question.key, model, question.sample)?;
+                let kept = store?.judged(&question.key, &kept_as, question.sample)?;
                 Some(Ok(Sample { score: kept.score, explanation: kept.explanation }))
             })
             .collect();
@@ -252,8 +257,8 @@ impl Judge {
                     let replies = self.client.chat_all(&requests, left(until));
                     let spent = replies
                         .iter()
-                        .flatten()
-                        .map(|reply| self.cost(model, reply))
+                        .zip(&requests)
+                        .map(|(reply, request)| self.cost(model, reply, request))
                         .try_fold(0.0, |sum, one| Some(sum + one?));
                     self.settle(promised, spent.unwrap_or(promised));
                     cost = spent;
@@ -261,7 +266,7 @@ impl Judge {
                         let (Some(place), Some(question)) = (answers.get_mut(*at), questions.get(*at)) else {
                             continue;
                         };
-                        *place = Some(read_reply(reply, question, model, store));
+                        *place = Some(read_reply(reply, question, &kept_as, store));
                     }
                 }
             }
@@ -271,9 +276,30 @@ impl Judge {
         (answers.collect(), cost)
     }
 
-    /// What a reply cost.
-    fn cost(&self, model: &str, reply: &ChatReply) -> Option<f64> {
-        self.price(model, reply.input_tokens?, reply.output_tokens?)
+    /// What a call cost. One that was answered, but with nothing that can be used, is billed all the same; how much is not known, so
+    /// the most that it can have been.
+    fn cost(
+        &self,
+        model: &str,
+        reply: &Result<ChatReply, ProviderError>,
+        request: &ChatRequest,
+    ) -> Option<f64> {
+        match reply {
+            Ok(reply) => self.price(model, reply.input_tokens?, reply.output_tokens?),
+            Err(
+                ProviderError::TimedOut
+                | ProviderError::Unreadable(_)
+                | ProviderError::TooLong { .. }
+                | ProviderError::Refused { status: 200, .. },
+            ) => self.most(model, request),
+            Err(_) => Some(0.0),
+        }
+    }
+
+    /// The most that a call can cost: no tokenizer makes more tokens than there are bytes.
+    fn most(&self, model: &str, request: &ChatRequest) -> Option<f64> {
+        let said = request.messages.iter().map(|message| message.content.len()).sum::<usize>();
+        self.price(model, (request.system.len() + said) as u64, u64::from(request.max_tokens))
     }
 
     fn price(&self, model: &str, read: u64, written: u64) -> Option<f64> {
@@ -286,13 +312,9 @@ impl Judge {
     /// Sets aside the most that these requests can cost. Without a budget nothing is refused.
     fn reserve(&self, model: &str, requests: &[ChatRequest]) -> Result<f64, String> {
         let Some(budget) = self.settings.budget_usd else { return Ok(0.0) };
-        // No tokenizer makes more tokens than there are bytes.
-        let bytes = |request: &ChatRequest| {
-            request.system.len() + request.messages.iter().map(|message| message.content.len()).sum::<usize>()
-        };
         let most = requests
             .iter()
-            .map(|request| self.price(model, bytes(request) as u64, u64::from(request.max_tokens)))
+            .map(|request| self.most(model, request))
             .try_fold(0.0, |sum, one| Some(sum + one?));
         let most = most.ok_or_else(|| {
             format!("the price of `{model}` is not known, so ATTEST_BUDGET_USD cannot be kept: set ATTEST_JUDGE_PRICE_IN and ATTEST_JUDGE_PRICE_OUT")
@@ -322,7 +344,7 @@ impl Judge {
         let promised =
             self.reserve(&request.model, std::slice::from_ref(&request)).map_err(SpeakError::Budget)?;
         let reply = self.client.chat(&request, within);
-        let spent = reply.as_ref().ok().and_then(|reply| self.cost(&request.model, reply));
+        let spent = self.cost(&request.model, &reply, &request);
         self.settle(promised, spent.unwrap_or(promised));
         reply.map(|reply| reply.text).map_err(SpeakError::Provider)
     }
@@ -340,7 +362,7 @@ pub enum SpeakError {
 fn read_reply(
     reply: Result<ChatReply, ProviderError>,
     question: &Question,
-    model: &str,
+    kept_as: &str,
     store: Option<&Store>,
 ) -> Result<Sample, String> {
     let reply = reply.map_err(|error| error.to_string())?;
@@ -353,9 +375,16 @@ fn read_reply(
             input_tokens: reply.input_tokens.unwrap_or_default(),
             output_tokens: reply.output_tokens.unwrap_or_default(),
         };
-        store.keep_judged(&question.key, model, question.sample, kept);
+        store.keep_judged(&question.key, kept_as, question.sample, kept);
     }
     Ok(sample)
+}
+
+/// What answers of a model are remembered under: the same name at another address is another model.
+fn kept_as(client: &Client, model: &str) -> String {
+    let endpoint = client.endpoint();
+    let url = endpoint.base_url.trim_end_matches('/');
+    if url == endpoint.vendor.usual_base_url() { model.to_owned() } else { format!("{model} at {url}") }
 }
 
 fn left(until: Instant) -> Duration {
