@@ -1,5 +1,15 @@
 //! What an assertion needs from outside: a model that judges, a model that turns text into vectors, and a memory of what was
 //! judged before.
+//!
+//! ```
+//! use proctor_providers::vendor::{Endpoint, Key, Vendor, cost_usd};
+//!
+//! // Any server that speaks the same format will do.
+//! let endpoint = Endpoint::usual(Vendor::OpenAi, Some(Key::new("secret"))).at("http://127.0.0.1:8000/v1");
+//! assert!(!format!("{endpoint:?}").contains("secret"));
+//! assert_eq!(cost_usd("gpt-4.1", 1_000_000, 0), Some(2.0));
+//! assert_eq!(cost_usd("a model of your own", 1, 1), None);
+//! ```
 
 pub mod local;
 pub mod store;
