@@ -199,7 +199,8 @@ impl Judgement {
         }
         if let Some(problem) = failure {
             let lost = answers.samples.len() - scored.len();
-            explanation.push_str(&format!(" ({lost} samples are missing: {problem})"));
+            let are = if lost == 1 { "sample is" } else { "samples are" };
+            explanation.push_str(&format!(" ({lost} {are} missing: {problem})"));
         }
         for (probe, sample) in self.probes.iter().zip(&answers.probes) {
             if let Err(problem) = sample {

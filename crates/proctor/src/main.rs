@@ -25,6 +25,7 @@ mod reports;
 mod room;
 mod state_dir;
 mod system;
+mod torn;
 mod watch;
 
 use std::ffi::OsString;

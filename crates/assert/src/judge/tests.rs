@@ -118,7 +118,7 @@ fn the_median_decides() {
 fn missing_samples_are_said_and_too_many_are_an_error() {
     let one_lost = decided("{}", &[Some(0.9), None, Some(0.9)]);
     assert_eq!(one_lost.status, Status::Pass);
-    assert!(one_lost.explanation.contains("1 samples are missing: no reply"));
+    assert!(one_lost.explanation.contains("1 sample is missing: no reply"));
     assert_eq!(decided("{}", &[Some(0.9), None]).status, Status::Error);
     assert_eq!(decided("{}", &[None]).status, Status::Error);
     assert_eq!(decided("{}", &[]).status, Status::Error);

@@ -23,6 +23,7 @@ use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
 use crate::programs::attest_engine::variable;
 use crate::reports::{self, Conclusion, Ending, Entry, Findings, NOT_RUN};
 use crate::system::{SystemClock, SystemRandomness};
+use crate::torn::without_torn_words;
 use crate::{output, policy_files};
 
 /// A trace with more bytes than this is not put on record, only what was found on it: a record has a limit of its own.
@@ -210,32 +211,6 @@ fn cut(policy: &Policy, text: &str) -> String {
     cut_text(policy, &without_torn_words(text))
 }
 
-/// A text that was shortened at an end, without the word that was torn there: half a secret is not recognised as one.
-fn without_torn_words(text: &str) -> String {
-    let torn = |characters: &mut dyn Iterator<Item = char>| {
-        const LONGEST: usize = 128;
-        let separates =
-            |character: &char| character.is_whitespace() || matches!(character, '"' | '\'' | ',' | ';');
-        characters
-            .take(LONGEST)
-            .take_while(|character| !separates(character))
-            .map(char::len_utf8)
-            .sum::<usize>()
-    };
-    let mut kept = text;
-    if let Some(whole) = kept.strip_prefix('…') {
-        kept = whole.get(torn(&mut whole.chars())..).unwrap_or_default();
-    }
-    if let Some(whole) = kept.strip_suffix('…') {
-        kept = whole.get(..whole.len() - torn(&mut whole.chars().rev())).unwrap_or_default();
-    }
-    let mark = |shortened: bool| if shortened { "…" } else { "" };
-    match text {
-        "…" => text.to_owned(),
-        _ => format!("{}{kept}{}", mark(text.starts_with('…')), mark(text.ends_with('…'))),
-    }
-}
-
 fn print(context: &Context, findings: &Findings) -> Result<(), Failure> {
     let printed =
         if context.json { output::data(reports::to_json(findings)) } else { listing::print(findings) };
@@ -269,28 +244,5 @@ fn exit_code(findings: &Findings) -> u8 {
             output::note(&format!("not enough to decide: {why}"));
             UNDECIDED
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn torn_words_are_left_out_and_nothing_else() {
-        for (text, kept) in [
-            ("say sk-live-abc…", "say …"),
-            ("…live-abc is it", "… is it"),
-            ("…abc in the middle def…", "… in the middle …"),
-            ("…abcdef…", "……"),
-            ("whole text", "whole text"),
-            ("ends well …", "ends well …"),
-            ("…", "…"),
-            ("", ""),
-        ] {
-            assert_eq!(without_torn_words(text), kept);
-        }
-        // What is longer than a word is told by its length: the scanner looks at what is left.
-        assert_eq!(without_torn_words(&format!("{}…", "ö".repeat(200))).chars().count(), 73);
     }
 }

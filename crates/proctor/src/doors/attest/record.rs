@@ -13,6 +13,7 @@ use crate::access::{Access, Owner, Relay, open_reader};
 use crate::commands::session;
 use crate::config::Config;
 use crate::engine::{Report, Spent};
+use crate::torn::without_torn_words;
 
 /// Where batches are recorded.
 pub struct Recorder {
@@ -90,7 +91,7 @@ impl Recorder {
                         .with("spec", assertion.spec.map_or(Json::Null, |spec| as_json(spec.get())))
                         .with("status", status)
                         .with("score", format!("{}", found.verdict.score))
-                        .with("explanation", found.verdict.explanation.as_str()),
+                        .with("explanation", without_torn_words(&found.verdict.explanation)),
                 )
             })
             .collect();
