@@ -128,6 +128,24 @@ fn the_same_beside_another_owner() {
     assert_not_stored(&folder, SECRET);
 }
 
+#[test]
+fn an_owner_that_ends_is_followed_by_the_engine() {
+    let (place, folder) = (Place::new(), Folder::with_policy(POLICY));
+    let mut gate = Gate::start(&folder, &[]);
+    assert_eq!(text(&gate.ask(r#"{"tool":"look","session":"s"}"#), "decision"), "allow");
+    let mut engine = ready(&place, &folder);
+    for trace in ["before", "after"] {
+        let judged = json!({"trace_id": trace, "output": {"message": "hello"}});
+        assert_eq!(engine.verdict(&judged, contains("a", "hello"))["status"], "pass", "{trace}");
+        if trace == "before" {
+            gate.child.kill().unwrap();
+            gate.child.wait().unwrap();
+        }
+    }
+    assert_eq!(engine.close().0, 0);
+    assert_eq!((records(&folder, "before").len(), records(&folder, "after").len()), (1, 1));
+}
+
 /// What the ledger's own reader refuses is kept as text, and is as free of secrets.
 #[test]
 fn odd_traces_are_recorded_without_secrets_too() {

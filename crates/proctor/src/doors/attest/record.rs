@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::evaluate::Batch;
 use super::plugins::AcceptedResult;
-use crate::access::{Access, Owner, Relay, open_reader};
+use crate::access::{Access, Mode, Owner, Relay, open_reader};
 use crate::commands::session;
 use crate::config::Config;
 use crate::engine::{Report, Spent};
@@ -21,15 +21,23 @@ pub struct Recorder {
 }
 
 struct Place {
-    state: std::path::PathBuf,
-    agent: String,
+    config: Config,
     caller: Caller,
-    writer: Writer,
+    writer: Mutex<Writer>,
 }
 
 enum Writer {
     Owner(Box<Owner>),
-    Relay(Mutex<Relay>),
+    Relay(Relay),
+}
+
+impl From<Access> for Writer {
+    fn from(access: Access) -> Writer {
+        match access {
+            Access::Owner(owner) => Writer::Owner(Box::new(owner)),
+            Access::Relay(relay) => Writer::Relay(relay),
+        }
+    }
 }
 
 impl Recorder {
@@ -38,29 +46,24 @@ impl Recorder {
 
     /// Records go to the state directory that `config` names.
     pub fn new(config: &Config, access: Access) -> Recorder {
-        let writer = match access {
-            Access::Owner(owner) => Writer::Owner(Box::new(owner)),
-            Access::Relay(relay) => Writer::Relay(Mutex::new(relay)),
-        };
         let place = Place {
-            state: config.state.clone(),
-            agent: config.agent.clone(),
+            config: config.clone(),
             caller: config.ahp.this_user.clone(),
-            writer,
+            writer: Mutex::new(Writer::from(access)),
         };
         Recorder { place: Some(place) }
     }
 
     /// The state directory, if there is one.
     pub fn state(&self) -> Option<&std::path::Path> {
-        self.place.as_ref().map(|place| place.state.as_path())
+        self.place.as_ref().map(|place| place.config.state.as_path())
     }
 
     /// A session of the ledger as the text of a trace.
     pub fn stored_trace(&self, text: &str) -> Result<String, String> {
         let place = self.place.as_ref().ok_or("there is no state directory")?;
         let said = |failure: crate::failure::Failure| failure.lines.join("; ");
-        let reader = open_reader(&place.state).map_err(said)?;
+        let reader = open_reader(&place.config.state).map_err(said)?;
         let id = session::find(&reader, text).map_err(said)?;
         Ok(session::read_trace(&reader, id).map_err(said)?.to_json().to_string())
     }
@@ -157,8 +160,30 @@ fn without_escapes(text: &str) -> String {
 
 impl Place {
     fn record(&self, agent: &str, session: &str, code: &str, data: Json) -> Result<(), String> {
-        let agent = if agent.is_empty() { &self.agent } else { agent };
-        match &self.writer {
+        let agent = if agent.is_empty() { &self.config.agent } else { agent };
+        let mut writer = self.writer.lock().map_err(|_| "the ledger cannot be reached".to_owned())?;
+        if let Writer::Relay(relay) = &mut *writer {
+            let command = Json::object()
+                .with("op", "observe")
+                .with("agent", agent)
+                .with("as", self.config.agent.as_str())
+                .with("team", self.caller.team.as_str())
+                .with("org", self.caller.org.as_str())
+                .with("session", session)
+                .with("door", "attest")
+                .with("code", code)
+                .with("data", data.clone());
+            if relay.command(&command).is_ok() {
+                return Ok(());
+            }
+            // The owner may have ended: somebody else is it now, or this process becomes it.
+            let said = |failure: crate::failure::Failure| failure.lines.join("; ");
+            *writer = Writer::from(Access::open(&self.config, Mode::Command).map_err(said)?);
+            if let Writer::Relay(relay) = &mut *writer {
+                return relay.command(&command).map(|_| ()).map_err(said);
+            }
+        }
+        match &*writer {
             Writer::Owner(owner) => {
                 let report = Report::Observation {
                     code: code.to_owned(),
@@ -168,20 +193,7 @@ impl Place {
                 };
                 owner.engine.report(&self.caller, agent, session, "attest", report).map(|_| ())
             }
-            Writer::Relay(relay) => {
-                let command = Json::object()
-                    .with("op", "observe")
-                    .with("agent", agent)
-                    .with("as", self.agent.as_str())
-                    .with("team", self.caller.team.as_str())
-                    .with("org", self.caller.org.as_str())
-                    .with("session", session)
-                    .with("door", "attest")
-                    .with("code", code)
-                    .with("data", data);
-                let mut relay = relay.lock().map_err(|_| "the owner cannot be reached".to_owned())?;
-                relay.command(&command).map(|_| ()).map_err(|failure| failure.lines.join("; "))
-            }
+            Writer::Relay(_) => Err("the owner does not answer".to_owned()),
         }
     }
 }
