@@ -105,6 +105,19 @@ pub struct Decision {
     pub retry_after_ms: Option<u64>,
     /// Marks that this decision sets on the session.
     pub taints: Vec<String>,
+    /// What would have been decided if the agent were not only observed.
+    pub shadow: Option<Box<Shadow>>,
+}
+
+/// A decision that was not enforced, because the policy lets the agent be only observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shadow {
+    /// What the action would have got.
+    pub effect: Effect,
+    /// The rule that would have decided.
+    pub rule: String,
+    /// Why.
+    pub reason: String,
 }
 
 impl Decision {
@@ -120,6 +133,7 @@ impl Decision {
             approvers: Vec::new(),
             retry_after_ms: None,
             taints: Vec::new(),
+            shadow: None,
         }
     }
 }

@@ -45,11 +45,13 @@ pub enum RecordKind {
     Retracted,
     /// A session began.
     Session,
+    /// Something happened to an agent: it registered, was suspended, went offline, …
+    Agent,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [RecordKind; 11] = [
+    pub const ALL: [RecordKind; 12] = [
         RecordKind::Decision,
         RecordKind::Outcome,
         RecordKind::Observation,
@@ -61,6 +63,7 @@ impl RecordKind {
         RecordKind::Gap,
         RecordKind::Retracted,
         RecordKind::Session,
+        RecordKind::Agent,
     ];
 
     /// The word for it.
@@ -77,6 +80,7 @@ impl RecordKind {
             RecordKind::Gap => "gap",
             RecordKind::Retracted => "retracted",
             RecordKind::Session => "session",
+            RecordKind::Agent => "agent",
         }
     }
 }
@@ -104,6 +108,29 @@ pub struct Amount {
     pub value: Decimal,
     /// For `rate`: the limit an hour that was in force, which the bucket refills by.
     pub limit: Option<u32>,
+}
+
+/// What the registry knows of an agent. Records of kind `agent` carry it when an agent registers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Registration {
+    /// The digest of its credential token; the token itself is never written.
+    pub token: Option<Digest>,
+    /// What it calls itself.
+    pub name: String,
+    /// Its risk tier: `low`, `medium`, `high`, `critical`, or empty.
+    pub risk: String,
+    /// The principal that started it; empty for one that nobody started.
+    pub parent: String,
+    /// How many agents stand between it and the first one.
+    pub depth: u32,
+    /// How many generations it may have below it.
+    pub max_child_depth: Option<u32>,
+    /// Whether it asked to be only observed.
+    pub observe: bool,
+    /// Why it was started.
+    pub reason: String,
+    /// The tool that started it.
+    pub tool: String,
 }
 
 /// Everything about a record that is proven: the leaf of the Merkle tree is its canonical JSON.
@@ -155,6 +182,8 @@ pub struct Envelope {
     pub policy: Option<Digest>,
     /// SHA-256 over salt and body.
     pub body: Option<Digest>,
+    /// What an agent registered with.
+    pub registration: Option<Box<Registration>>,
 }
 
 impl Envelope {
@@ -184,6 +213,7 @@ impl Envelope {
             links: Vec::new(),
             policy: None,
             body: None,
+            registration: None,
         }
     }
 

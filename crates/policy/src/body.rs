@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proctor_core::decision::{ApprovalRef, Change, Decision, Effect};
+use proctor_core::decision::{ApprovalRef, Change, Decision, Effect, Shadow};
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_core::normalise::SEMANTICS;
@@ -82,6 +82,13 @@ pub fn decision_json(decision: &Decision) -> Json {
     if !decision.taints.is_empty() {
         out.push("taints", texts(&decision.taints));
     }
+    if let Some(shadow) = &decision.shadow {
+        let shadow = Json::object()
+            .with("effect", shadow.effect.word())
+            .with("rule", shadow.rule.as_str())
+            .with("reason", shadow.reason.as_str());
+        out.push("shadow", shadow);
+    }
     out
 }
 
@@ -124,6 +131,14 @@ pub fn decision_from_json(value: &Json) -> Option<Decision> {
         approvers: texts("approvers")?,
         retry_after_ms: value.get("retry_after_ms").and_then(Json::as_u64),
         taints: texts("taints")?,
+        shadow: match value.get("shadow") {
+            None => None,
+            Some(shadow) => Some(Box::new(Shadow {
+                effect: shadow.get("effect")?.as_str()?.parse().ok()?,
+                rule: shadow.get("rule")?.as_str()?.to_owned(),
+                reason: shadow.get("reason")?.as_str()?.to_owned(),
+            })),
+        },
     })
 }
 

@@ -141,6 +141,72 @@ pub struct Document {
     pub approval_timeout_secs: Option<u32>,
     /// `approval.escalation_role`: who may approve, if a rule does not say.
     pub escalation_role: Option<String>,
+    /// `observe`: agents that may ask to be only observed: globs on the agent's id, its name or its principal.
+    pub observe: Vec<Located<String>>,
+    /// `anomalies`.
+    pub anomalies: Option<AnomalySection>,
+}
+
+/// `anomalies`: what behaviour is out of the ordinary, and what happens then. A part that is not written has its usual value; `off`
+/// turns it off.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AnomalySection {
+    /// `loops`: the same action, again and again.
+    pub loops: Option<LoopWatch>,
+    /// `spikes`: far more actions in a minute than usual.
+    pub spikes: Option<SpikeWatch>,
+    /// `leaks`: secrets in one action.
+    pub leaks: Option<LeakWatch>,
+    /// `unknown_hosts`: what happens on a host that is not in the network allowlist of any document.
+    pub unknown_hosts: Option<Response>,
+    /// `exfiltration`: what happens when an action that reaches a host carries a secret.
+    pub exfiltration: Option<Response>,
+    /// Where the section stands.
+    pub at: Position,
+}
+
+/// `anomalies.loops`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoopWatch {
+    /// So often; usually 50.
+    pub count: u32,
+    /// In so many seconds; usually 300.
+    pub window_secs: u32,
+    /// `then`; usually `alarm`.
+    pub then: Response,
+}
+
+/// `anomalies.spikes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpikeWatch {
+    /// So many standard deviations above the mean of the last hour, in tenths; usually 30.
+    pub sigma_tenths: u32,
+    /// At least so many actions in the minute; usually 20.
+    pub at_least: u32,
+    /// `then`; usually `alarm`.
+    pub then: Response,
+}
+
+/// `anomalies.leaks`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeakWatch {
+    /// So many findings; usually 3.
+    pub findings: u32,
+    /// `then`; usually `alarm`.
+    pub then: Response,
+}
+
+/// What happens when behaviour is out of the ordinary. There is always an alarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Response {
+    /// Nothing else.
+    Alarm,
+    /// A person has to decide.
+    Ask,
+    /// The action is denied.
+    Deny,
+    /// The action is denied and the agent suspended.
+    Suspend,
 }
 
 /// One rule.
@@ -230,6 +296,8 @@ pub struct BudgetSection {
     pub timezone: String,
     /// `window`: a rolling window instead of the calendar day, in microseconds.
     pub window_micros: Option<u64>,
+    /// `action_on_exceed: suspend`: whoever runs into a limit is suspended until it is open again.
+    pub suspend: bool,
 }
 
 /// One limit of a budget.

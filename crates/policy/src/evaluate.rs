@@ -1,11 +1,13 @@
 //! The decision. A pure function of policy, input and the answers of memory: the live gate, tests, explanations and
 //! re-derivation all come here.
 
+mod anomalies;
 mod approval;
 mod limits;
 pub(crate) use limits::window_start;
 mod riders;
 mod sections;
+mod standing;
 
 use proctor_core::decision::{Decision, Effect};
 use proctor_core::record::Amount;
@@ -49,6 +51,8 @@ pub struct Evaluation {
     pub alarms: Vec<&'static str>,
     /// Everything that was said about the action, in the order it was asked.
     pub opinions: Vec<Opinion>,
+    /// The agent has to be suspended: the cause (`budget`, `anomaly`) and the reason.
+    pub suspend: Option<(&'static str, String)>,
 }
 
 /// How long an approval waits if nothing says otherwise: 300 seconds.
@@ -67,18 +71,23 @@ pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluati
         return denied(policy, "no-policy", reason);
     }
     let mut gathered = Gathered::default();
+    let standing = standing::judge(&documents, input, memory, &mut gathered);
     for document in &documents {
         sections::judge(document, input, &mut gathered);
     }
     judge_rules(policy, input, memory, &mut gathered);
     judge_modules(policy, input, memory, &mut gathered);
     riders::judge_findings(&documents, input, &mut gathered);
+    let watched = anomalies::judge(&documents, input, memory, &mut gathered);
     let mut rate = None;
     // Limits only matter for what would otherwise run or be asked about; not asking them keeps the read-set small.
     if !gathered.denies() {
         rate = limits::judge(&documents, input, memory, &mut gathered);
     }
-    conclude(policy, &documents, input, memory, gathered, rate)
+    let mut evaluation = conclude(policy, &documents, input, memory, gathered, rate);
+    standing::observe(&mut evaluation.decision, &documents, input, standing.as_deref());
+    evaluation.amounts.extend(watched);
+    evaluation
 }
 
 fn denied(policy: &Policy, rule: &str, reason: &str) -> Evaluation {
@@ -87,6 +96,7 @@ fn denied(policy: &Policy, rule: &str, reason: &str) -> Evaluation {
         amounts: Vec::new(),
         alarms: Vec::new(),
         opinions: Vec::new(),
+        suspend: None,
     }
 }
 
@@ -100,6 +110,7 @@ struct Gathered<'a> {
     /// The scanner's findings change the answer to redact.
     redact_findings: bool,
     alarms: Vec<&'static str>,
+    suspend: Option<(&'static str, String)>,
 }
 
 impl Gathered<'_> {
@@ -238,7 +249,13 @@ fn conclude(
         decision.taints.dedup();
     }
     let amounts = if decision.effect.lets_through() { reserve(input, rate) } else { Vec::new() };
-    Evaluation { decision, amounts, alarms: gathered.alarms, opinions: gathered.opinions }
+    Evaluation {
+        decision,
+        amounts,
+        alarms: gathered.alarms,
+        opinions: gathered.opinions,
+        suspend: gathered.suspend,
+    }
 }
 
 fn settle(decision: &mut Decision, opinion: &Opinion) {

@@ -54,6 +54,8 @@ pub struct Judgement {
     pub alarms: Vec<&'static str>,
     /// Everything that was said about the action.
     pub opinions: Vec<Opinion>,
+    /// The agent has to be suspended: the cause and the reason.
+    pub suspend: Option<(&'static str, String)>,
 }
 
 /// Judges an action.
@@ -100,7 +102,14 @@ pub fn judge(policy: &Policy, request: Request<'_>, memory: &dyn Memory) -> Judg
         sources: policy.sources().iter().map(|source| Digest::of(&source.bytes)).collect(),
     };
     let body = decision_body(&read_set, &decision);
-    Judgement { decision, envelope, body, alarms: evaluation.alarms, opinions: evaluation.opinions }
+    Judgement {
+        decision,
+        envelope,
+        body,
+        alarms: evaluation.alarms,
+        opinions: evaluation.opinions,
+        suspend: evaluation.suspend,
+    }
 }
 
 /// The arguments with a decision's changes applied; `None` if it changes none of them.

@@ -78,6 +78,59 @@ pub enum Question {
     Rate(String, u32),
     /// The approval that this principal has open for this very action. Answer: `Approval`.
     Approval,
+    /// What the registry knows of the principal, and whether it or the named operation (`trace:span`, or empty) is stopped. Answer:
+    /// `Standing`.
+    Standing(String),
+    /// How often the principal has proposed this very action in about so many seconds before now. Answer: `Count`.
+    Repeats(u32),
+    /// How many actions the principal has proposed a minute in the last hour. Answer: `Pace`.
+    Pace,
+}
+
+/// What the registry knows of a principal.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// Why nothing may be done now, if that is so.
+    pub stop: Option<Stop>,
+    /// Risk tier: `low`, `medium`, `high`, `critical`, or empty.
+    pub risk: String,
+    /// The principal that started it; empty if none.
+    pub parent: String,
+    /// That one's risk tier.
+    pub parent_risk: String,
+    /// How many agents stand above it.
+    pub depth: u32,
+    /// How many it has started that are registered.
+    pub children: u64,
+    /// When it registered; `None`: it is not registered.
+    pub registered_at: Option<Timestamp>,
+    /// Whether it asked to be only observed.
+    pub observe: bool,
+    /// How many registered agents its team has.
+    pub team_agents: u64,
+}
+
+/// Why an agent or an operation is stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    /// The rule that answers name: `agent.suspended`, `agent.killed`, `agent.parent_stopped`, `operation.paused`,
+    /// `operation.terminated`.
+    pub rule: String,
+    /// Why, for people.
+    pub reason: String,
+}
+
+/// Actions a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pace {
+    /// In the present minute, this action not counted.
+    pub current: u64,
+    /// How many whole minutes before it are known, at most 60.
+    pub minutes: u64,
+    /// Actions in those, together.
+    pub sum: u64,
+    /// The sum of the squares of their counts.
+    pub squares: u64,
 }
 
 /// What became of an approval.
@@ -125,6 +178,10 @@ pub enum Answer {
     Level(u64),
     /// The approval, if there is one.
     Approval(Option<ApprovalView>),
+    /// What the registry knows; `None`: nothing.
+    Standing(Option<Box<Standing>>),
+    /// Actions a minute.
+    Pace(Pace),
 }
 
 /// Where answers come from: the live state, or a read-set. `None` means that the answer is not to be had, which denies a

@@ -21,8 +21,10 @@ mod agents;
 mod approvals;
 mod meters;
 mod minutes;
+mod pace;
 mod past;
 mod rates;
+mod registry;
 mod row;
 mod sessions;
 mod view;
@@ -38,6 +40,7 @@ use proctor_core::time::Timestamp;
 use meters::Sums;
 
 pub use approvals::{ApprovalInfo, Closing};
+pub use registry::{AgentInfo, Registry};
 pub use row::{Row, StateDamage};
 pub use sessions::SessionInfo;
 pub use view::View;
@@ -84,6 +87,8 @@ pub struct State {
     rates: rates::Rates,
     approvals: approvals::Approvals,
     minutes: minutes::Minutes,
+    registry: registry::Registry,
+    pace: pace::Paces,
 }
 
 impl Default for State {
@@ -94,8 +99,16 @@ impl Default for State {
 
 impl State {
     /// The names of all folds, for reading rows back.
-    pub const FOLDS: [&str; 6] =
-        [sessions::FOLD, agents::FOLD, meters::FOLD, rates::FOLD, approvals::FOLD, minutes::FOLD];
+    pub const FOLDS: [&str; 8] = [
+        sessions::FOLD,
+        agents::FOLD,
+        meters::FOLD,
+        rates::FOLD,
+        approvals::FOLD,
+        minutes::FOLD,
+        registry::FOLD,
+        pace::FOLD,
+    ];
 
     /// The state before the first record.
     pub fn new() -> State {
@@ -111,6 +124,8 @@ impl State {
             rates: rates::Rates::default(),
             approvals: approvals::Approvals::default(),
             minutes: minutes::Minutes::default(),
+            registry: registry::Registry::default(),
+            pace: pace::Paces::default(),
         }
     }
 
@@ -126,6 +141,7 @@ impl State {
             RecordKind::Settlement => self.settlement(envelope, linked_minute, &mut rows),
             RecordKind::Retracted => self.retracted(envelope, linked_minute, &mut rows),
             RecordKind::Approval => self.approvals.decided(envelope, &mut rows),
+            RecordKind::Agent => self.registry.apply(seq, envelope, &mut rows),
             _ => {}
         }
         self.meters.sweep(envelope.time, &mut rows);
@@ -135,6 +151,7 @@ impl State {
 
     fn decision(&mut self, seq: u64, envelope: &Envelope, rows: &mut Vec<Row>) {
         self.minutes.note(seq, envelope.time, rows);
+        self.pace.note(envelope, rows);
         if envelope.decision.is_some_and(Effect::lets_through) {
             self.meters.book(envelope, minute_of(envelope.time), Sums::of(&envelope.amounts).raised(), rows);
             self.rates.charge(envelope, rows);
@@ -191,6 +208,11 @@ impl State {
         self.sessions.get(id)
     }
 
+    /// The agents that are registered, and those that are stopped.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     /// All rows, sorted by fold and key.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
@@ -200,6 +222,8 @@ impl State {
         self.rates.rows(&mut rows);
         self.approvals.rows(&mut rows);
         self.minutes.rows(&mut rows);
+        self.registry.rows(&mut rows);
+        self.pace.rows(&mut rows);
         rows.sort_unstable_by(|left, right| (left.fold, &left.key).cmp(&(right.fold, &right.key)));
         rows
     }
@@ -235,6 +259,8 @@ impl State {
                 rates::FOLD => state.rates.load(key, &value),
                 approvals::FOLD => state.approvals.load(key, &value),
                 minutes::FOLD => state.minutes.load(key, &value),
+                registry::FOLD => state.registry.load(key, &value),
+                pace::FOLD => state.pace.load(key, &value),
                 _ => return Err(damage("an unknown fold")),
             };
             read.ok_or_else(|| damage("an unreadable value"))?;
@@ -245,6 +271,8 @@ impl State {
         state.agents.finish_load();
         state.meters.finish_load();
         state.minutes.finish_load();
+        state.registry.finish_load();
+        state.pace.finish_load();
         Ok(state)
     }
 }

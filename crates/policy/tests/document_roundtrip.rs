@@ -211,6 +211,7 @@ fn document() -> impl Strategy<Value = Document> {
                 at: Position::default(),
             }),
             budget: budget.map(|(limits, window_micros)| BudgetSection {
+                suspend: false,
                 limits,
                 timezone: "UTC".to_owned(),
                 window_micros,

@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::{Amount, Envelope, MAX_LEAF, RecordKind};
+use super::{Amount, Envelope, MAX_LEAF, RecordKind, Registration};
 use crate::canonical;
 use crate::time::Timestamp;
 
@@ -72,6 +72,10 @@ pub(super) fn encode(envelope: &Envelope) -> Result<Vec<u8>, LeafError> {
     out.text("org", &e.org);
     out.optional("policy", e.policy.map(|digest| digest.to_string()));
     out.text("principal", &e.principal);
+    if let Some(registration) = &e.registration {
+        out.name("registration");
+        out.text.push_str(&registration_text(registration)?);
+    }
     out.text("rule", &e.rule);
     out.optional("session", e.session.map(|id| id.to_string()));
     if !e.taints.is_empty() {
@@ -87,6 +91,27 @@ pub(super) fn encode(envelope: &Envelope) -> Result<Vec<u8>, LeafError> {
         return Err(LeafError::TooLarge(out.text.len()));
     }
     Ok(out.text.into_bytes())
+}
+
+fn registration_text(registration: &Registration) -> Result<String, LeafError> {
+    let mut out = Writer { text: String::with_capacity(256) };
+    let r = registration;
+    out.integer("depth", r.depth.into())?;
+    if let Some(most) = r.max_child_depth {
+        out.integer("max_child_depth", most.into())?;
+    }
+    out.text("name", &r.name);
+    if r.observe {
+        out.name("observe");
+        out.text.push_str("true");
+    }
+    out.text("parent", &r.parent);
+    out.text("reason", &r.reason);
+    out.text("risk", &r.risk);
+    out.optional("token", r.token.map(|digest| digest.to_string()));
+    out.text("tool", &r.tool);
+    out.text.push('}');
+    Ok(out.text)
 }
 
 struct Writer {
@@ -178,6 +203,7 @@ impl Reader<'_> {
         let org = self.text("org")?;
         let policy = self.parsed("policy")?;
         let principal = self.text("principal")?;
+        let registration = if self.member("registration") { Some(self.registration()?) } else { None };
         let rule = self.text("rule")?;
         let session = self.parsed("session")?;
         let taints = self.list("taints", Reader::string)?;
@@ -212,6 +238,7 @@ impl Reader<'_> {
             links,
             policy,
             body,
+            registration,
         })
     }
 
@@ -291,6 +318,28 @@ impl Reader<'_> {
             return None;
         }
         Some(Amount { unit, value, limit })
+    }
+
+    fn registration(&mut self) -> Option<Box<Registration>> {
+        self.first = true;
+        let depth = u32::try_from(self.integer("depth")??).ok()?;
+        let max_child_depth = match self.integer("max_child_depth")? {
+            Some(most) => Some(u32::try_from(most).ok()?),
+            None => None,
+        };
+        let name = self.text("name")?;
+        let observe = self.member("observe");
+        if observe && !self.take("true") {
+            return None;
+        }
+        let parent = self.text("parent")?;
+        let reason = self.text("reason")?;
+        let risk = self.text("risk")?;
+        let token = self.parsed("token")?;
+        let tool = self.text("tool")?;
+        let registration =
+            Registration { token, name, risk, parent, depth, max_child_depth, observe, reason, tool };
+        self.take("}").then(|| Box::new(registration))
     }
 
     fn number(&mut self) -> Option<i64> {

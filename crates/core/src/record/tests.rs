@@ -12,7 +12,7 @@ fn any_envelope() -> impl Strategy<Value = Envelope> {
         prop::collection::vec(("[a-z]{1,6}", any::<i64>(), 0u32..9, prop::option::of(any::<u32>())), 0..4),
         prop::collection::vec(0u64..(1 << 53), 0..4),
     );
-    let options = (any::<[bool; 7]>(), 0usize..6, 0usize..11, 0i64..(1 << 53), any::<u64>());
+    let options = (any::<[bool; 8]>(), 0usize..6, 0usize..12, 0i64..(1 << 53), any::<u64>());
     (texts, lists, options).prop_map(
         |(texts, (taints, amounts, links), (flags, effect, kind, time, seed))| {
             let randomness = SeededRandomness::new(seed);
@@ -51,6 +51,19 @@ fn any_envelope() -> impl Strategy<Value = Envelope> {
             envelope.once = flags[4].then(|| format!("grant:{seed}\n\"x\""));
             envelope.policy = flags[5].then_some(digest);
             envelope.body = flags[6].then_some(digest);
+            envelope.registration = flags[7].then(|| {
+                Box::new(Registration {
+                    token: flags[0].then_some(digest),
+                    name: envelope.name.clone(),
+                    risk: envelope.rule.clone(),
+                    parent: envelope.team.clone(),
+                    depth: u32::try_from(seed % 11).unwrap(),
+                    max_child_depth: flags[1].then_some(3),
+                    observe: flags[2],
+                    reason: envelope.org.clone(),
+                    tool: envelope.tool.clone(),
+                })
+            });
             envelope
         },
     )

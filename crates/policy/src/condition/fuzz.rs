@@ -21,7 +21,12 @@ impl Memory for Yes {
             Question::Since(..) => Answer::Micros(Some(1)),
             Question::Tainted(..) => Answer::Truth(true),
             Question::Overflowed(_) => Answer::Truth(false),
-            Question::Spent(..) | Question::Rate(..) | Question::Approval => return None,
+            Question::Standing(_) => Answer::Standing(None),
+            Question::Spent(..)
+            | Question::Rate(..)
+            | Question::Approval
+            | Question::Repeats(_)
+            | Question::Pace => return None,
         })
     }
 }

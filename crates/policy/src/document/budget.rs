@@ -31,7 +31,7 @@ pub(super) fn read_budget(node: &Node, problems: &mut Problems) -> Option<Budget
         let message = "`suspend` needs a registry of agents, which this version does not have; write `deny`";
         problems.add(word.at, message);
     }
-    Some(BudgetSection { limits, timezone, window_micros })
+    Some(BudgetSection { limits, timezone, window_micros, suspend: false })
 }
 
 /// The limits of one unit, of which each month's must not be below its day's.

@@ -13,7 +13,9 @@ use rust_decimal::Decimal;
 
 use super::ReadSet;
 use crate::input::{FoundSecret, Input};
-use crate::question::{Account, Answer, ApprovalState, ApprovalView, Question, Scope, Unit};
+use crate::question::{
+    Account, Answer, ApprovalState, ApprovalView, Pace, Question, Scope, Standing, Stop, Unit,
+};
 
 /// Why a text is not a read-set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -154,6 +156,12 @@ fn pair_to_json(question: &Question, answer: &Answer) -> Json {
             items.push((*limit).into());
         }
         Question::Approval => items.push("approval".into()),
+        Question::Standing(operation) => items.extend(["standing", operation].map(Json::from)),
+        Question::Repeats(seconds) => {
+            items.push("repeats".into());
+            items.push((*seconds).into());
+        }
+        Question::Pace => items.push("pace".into()),
     }
     // Each answer has its own JSON type or shape, so that any pair can be written, sensible or not.
     items.push(match answer {
@@ -164,6 +172,13 @@ fn pair_to_json(question: &Question, answer: &Answer) -> Json {
         Answer::Level(level) => Json::object().with("level", *level),
         Answer::Approval(None) => Json::Null,
         Answer::Approval(Some(view)) => approval_to_json(view),
+        Answer::Standing(standing) => {
+            Json::object().with("standing", standing.as_deref().map_or(Json::Null, standing_to_json))
+        }
+        Answer::Pace(pace) => {
+            let parts = [pace.current, pace.minutes, pace.sum, pace.squares];
+            Json::object().with("pace", Json::Array(parts.map(Json::from).to_vec()))
+        }
     });
     Json::Array(items)
 }
@@ -190,6 +205,64 @@ fn approval_to_json(view: &ApprovalView) -> Json {
         }
     }
     out
+}
+
+fn standing_to_json(standing: &Standing) -> Json {
+    let mut out = Out(Vec::new());
+    if let Some(stop) = &standing.stop {
+        out.push("stop", Json::Array(vec![stop.rule.as_str().into(), stop.reason.as_str().into()]));
+    }
+    out.text("risk", &standing.risk);
+    out.text("parent", &standing.parent);
+    out.text("parent_risk", &standing.parent_risk);
+    if standing.depth != 0 {
+        out.push("depth", standing.depth);
+    }
+    if standing.children != 0 {
+        out.push("children", standing.children);
+    }
+    if let Some(registered_at) = standing.registered_at {
+        out.push("registered_at", registered_at.micros());
+    }
+    if standing.observe {
+        out.push("observe", true);
+    }
+    if standing.team_agents != 0 {
+        out.push("team_agents", standing.team_agents);
+    }
+    Json::Object(out.0)
+}
+
+fn standing(value: &Json) -> Option<Standing> {
+    let mut standing = Standing::default();
+    for (name, member) in value.as_object()? {
+        match name.as_str() {
+            "stop" => match member.as_array()? {
+                [rule, reason] => standing.stop = Some(Stop { rule: owned(rule)?, reason: owned(reason)? }),
+                _ => return None,
+            },
+            "risk" => standing.risk = owned(member)?,
+            "parent" => standing.parent = owned(member)?,
+            "parent_risk" => standing.parent_risk = owned(member)?,
+            "depth" => standing.depth = member.as_u64()?.try_into().ok()?,
+            "children" => standing.children = member.as_u64()?,
+            "registered_at" => standing.registered_at = Some(Timestamp::from_micros(member.as_i64()?)),
+            "observe" => standing.observe = member.as_bool()?,
+            "team_agents" => standing.team_agents = member.as_u64()?,
+            _ => return None,
+        }
+    }
+    Some(standing)
+}
+
+fn pace(value: &Json) -> Option<Pace> {
+    let [current, minutes, sum, squares] = value.as_array()? else { return None };
+    Some(Pace {
+        current: current.as_u64()?,
+        minutes: minutes.as_u64()?,
+        sum: sum.as_u64()?,
+        squares: squares.as_u64()?,
+    })
 }
 
 pub(super) fn read(value: &Json) -> Result<ReadSet, ReadSetError> {
@@ -295,6 +368,9 @@ fn pair(value: &Json) -> Option<(Question, Answer)> {
             (Question::Rate(text(1)?.to_owned(), limit), 3)
         }
         "approval" => (Question::Approval, 1),
+        "standing" => (Question::Standing(text(1)?.to_owned()), 2),
+        "repeats" => (Question::Repeats(u32::try_from(question.get(1)?.as_u64()?).ok()?), 2),
+        "pace" => (Question::Pace, 1),
         _ => return None,
     };
     if items.len() != parts + 1 {
@@ -316,6 +392,9 @@ fn read_answer(value: &Json) -> Option<Answer> {
         },
         Json::Object(members) => match members.as_slice() {
             [(name, level)] if name == "level" => Answer::Level(level.as_u64()?),
+            [(name, Json::Null)] if name == "standing" => Answer::Standing(None),
+            [(name, value)] if name == "standing" => Answer::Standing(Some(Box::new(standing(value)?))),
+            [(name, value)] if name == "pace" => Answer::Pace(pace(value)?),
             _ => Answer::Approval(Some(approval(value)?)),
         },
     })

@@ -1,6 +1,6 @@
 use super::*;
 use crate::input::FoundSecret;
-use crate::question::{Account, ApprovalState, ApprovalView, Scope, Unit};
+use crate::question::{Account, ApprovalState, ApprovalView, Pace, Scope, Standing, Stop, Unit};
 use proctor_core::action::ActionKind;
 use proctor_core::id::{ApprovalId, SessionId};
 use proctor_core::normalise::Facts;
@@ -94,7 +94,26 @@ fn question() -> impl Strategy<Value = Question> {
         )),
         (text(), any::<u32>()).prop_map(|(tool, limit)| Question::Rate(tool, limit)),
         Just(Question::Approval),
+        text().prop_map(Question::Standing),
+        any::<u32>().prop_map(Question::Repeats),
+        Just(Question::Pace),
     ]
+}
+
+fn standing() -> impl Strategy<Value = Standing> {
+    let stop = prop::option::of((text(), text()).prop_map(|(rule, reason)| Stop { rule, reason }));
+    let numbers = (any::<u32>(), any::<u64>(), any::<Option<i64>>(), any::<bool>(), any::<u64>());
+    (stop, text(), text(), text(), numbers).prop_map(|(stop, risk, parent, parent_risk, numbers)| Standing {
+        stop,
+        risk,
+        parent,
+        parent_risk,
+        depth: numbers.0,
+        children: numbers.1,
+        registered_at: numbers.2.map(Timestamp::from_micros),
+        observe: numbers.3,
+        team_agents: numbers.4,
+    })
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
@@ -115,6 +134,13 @@ fn answer() -> impl Strategy<Value = Answer> {
         decimal().prop_map(Answer::Amount),
         any::<u64>().prop_map(Answer::Level),
         prop::option::of(view).prop_map(Answer::Approval),
+        prop::option::of(standing().prop_map(Box::new)).prop_map(Answer::Standing),
+        any::<[u64; 4]>().prop_map(|[current, minutes, sum, squares]| Answer::Pace(Pace {
+            current,
+            minutes,
+            sum,
+            squares
+        })),
     ]
 }
 

@@ -89,6 +89,13 @@ impl Memory for View<'_> {
                 Answer::Level(state.rates.level(&self.principal, &recorded(tool), *limit, now))
             }
             Question::Approval => Answer::Approval(state.approvals.view(&self.principal, self.digest)),
+            Question::Standing(operation) => Answer::Standing(
+                state.registry.standing(&self.principal, &self.team, operation).map(Box::new),
+            ),
+            Question::Repeats(seconds) => {
+                Answer::Count(state.pace.repeats(&self.principal, self.digest, *seconds, now))
+            }
+            Question::Pace => Answer::Pace(state.pace.pace(&self.principal, now)),
         })
     }
 }

@@ -159,6 +159,10 @@ fn summary(envelope: &Envelope) -> String {
             let of = envelope.links.first().map_or_else(String::new, |link| format!(" of {link}"));
             format!("{}{of} {}", shown(&envelope.code), shown(&envelope.tool)).trim().to_owned()
         }
+        RecordKind::Agent => {
+            let who = if envelope.agent.is_empty() { &envelope.principal } else { &envelope.agent };
+            format!("{} {}", shown(&envelope.code), shown(who)).trim().to_owned()
+        }
         RecordKind::Observation | RecordKind::Gap | RecordKind::Session => shown(&envelope.code),
     }
 }
