@@ -5,7 +5,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=../wire/proto");
     #[cfg(feature = "grpc")]
     {
-        let files = protox::compile(["proctor/ahp/v1/harness.proto"], ["proto"])?;
+        let files =
+            protox::compile(["proctor/ahp/v1/harness.proto", "grpc/health/v1/health.proto"], ["proto"])?;
         tonic_prost_build::configure().compile_fds(files)?;
         assembly()?;
     }

@@ -18,7 +18,7 @@ use crate::json::Json;
 
 /// The evaluator's semantic version. It names the tables and rules of this module, the language of conditions and the
 /// time-zone rules: two evaluators with the same version give the same decision for the same read-set.
-pub const SEMANTICS: &str = "1";
+pub const SEMANTICS: &str = "2";
 
 /// What rules see of an action. Members that nothing is known about are empty, never missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,6 +7,8 @@ pub mod assembly;
 #[cfg(feature = "stdio")]
 pub mod attest;
 pub mod budget;
+#[cfg(feature = "grpc")]
+pub mod health;
 pub mod lines;
 #[cfg(any(feature = "http", feature = "websocket", feature = "grpc"))]
 pub mod listen;

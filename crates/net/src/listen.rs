@@ -23,6 +23,8 @@ use tower::Service;
 
 use crate::ahp::server::accept::{Accepting, Connections, Place};
 use crate::ahp::server::alarm;
+#[cfg(all(unix, feature = "unix-socket"))]
+use crate::ahp::server::unix::{Listening, may_call};
 use crate::tls::ServerTls;
 use activity::{Activity, Counted, Due, Watched};
 
@@ -93,12 +95,8 @@ pub async fn serve(
     options: ListenOptions,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let mut http = auto::Builder::new(TokioExecutor::new());
-    // Its own timeout for heads would also end kept connections, which may be idle for longer.
-    http.http1().timer(TokioTimer::new()).header_read_timeout(None);
-    http.http2().timer(TokioTimer::new()).keep_alive_interval(HTTP2_PING).keep_alive_timeout(HTTP2_PONG);
     let connections = Connections::new(options.max_connections, shutdown.clone());
-    let shared = Arc::new(Shared { http, app, options });
+    let shared = Arc::new(Shared::new(app, options));
     let mut accepting = Accepting::new(|cx: &mut std::task::Context<'_>| listener.poll_accept(cx));
     while let Some((stream, peer_addr)) = accepting.next(&shutdown).await {
         let Some(place) = connections.admit() else { continue };
@@ -111,6 +109,33 @@ pub async fn serve(
     Ok(())
 }
 
+/// The same on a Unix socket, for this user and root; without TLS, since nobody is between.
+#[cfg(all(unix, feature = "unix-socket"))]
+pub async fn serve_unix(
+    listening: Listening,
+    app: Router,
+    options: ListenOptions,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let connections = Connections::new(options.max_connections, shutdown.clone());
+    let shared = Arc::new(Shared::new(app, ListenOptions { tls: None, ..options }));
+    let mut accepting = Accepting::new(|cx: &mut std::task::Context<'_>| listening.poll_accept(cx));
+    while let Some(stream) = accepting.next(&shutdown).await {
+        let Some(place) = connections.admit() else { continue };
+        let Ok(caller) = stream.peer_cred() else { continue };
+        if !may_call(caller.uid()) {
+            continue;
+        }
+        let peer_addr = SocketAddr::from(([127, 0, 0, 1], 0));
+        let info = ConnectionInfo { peer_addr, client_certificate_subject: None, place: Arc::new(place) };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move { shared.talk(stream, info).await });
+    }
+    drop(listening);
+    connections.finish(shared.options.grace).await;
+    Ok(())
+}
+
 struct Shared {
     http: auto::Builder<TokioExecutor>,
     app: Router,
@@ -118,6 +143,14 @@ struct Shared {
 }
 
 impl Shared {
+    fn new(app: Router, options: ListenOptions) -> Shared {
+        let mut http = auto::Builder::new(TokioExecutor::new());
+        // Its own timeout for heads would also end kept connections, which may be idle for longer.
+        http.http1().timer(TokioTimer::new()).header_read_timeout(None);
+        http.http2().timer(TokioTimer::new()).keep_alive_interval(HTTP2_PING).keep_alive_timeout(HTTP2_PONG);
+        Shared { http, app, options }
+    }
+
     async fn converse(self: Arc<Self>, stream: TcpStream, peer_addr: SocketAddr, place: Place) {
         let mut info = ConnectionInfo { peer_addr, client_certificate_subject: None, place: Arc::new(place) };
         let Some(tls) = &self.options.tls else {

@@ -19,6 +19,7 @@ mod position;
 mod run;
 mod shape;
 mod span;
+mod standing;
 mod value;
 mod view;
 
@@ -27,6 +28,7 @@ use cel::common::ast::SourceInfo;
 pub use index::Index;
 pub use run::{MAX_BUILT, MAX_STEPS};
 pub use shape::{MAX_BYTES, MAX_CHOICES, MAX_NESTING, MAX_SIGNS};
+pub(crate) use standing::Acting;
 pub use view::{NEVER_MICROS, View};
 
 use lower::{Lowered, Lowering};

@@ -1,6 +1,8 @@
-//! A policy document: the sections of the Agent Assembly document, and `default`, `rules`, `modules`, `advice`.
+//! A policy document: the sections of the Agent Assembly document, and `default`, `rules`, `modules`, `advice`, `observe`,
+//! `anomalies`.
 
 mod advice;
+mod anomalies;
 mod budget;
 mod fields;
 mod fuzz;

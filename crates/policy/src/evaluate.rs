@@ -4,7 +4,7 @@
 mod anomalies;
 mod approval;
 mod limits;
-pub(crate) use limits::window_start;
+pub(crate) use limits::{has_account, window_start};
 mod riders;
 mod sections;
 mod standing;
@@ -13,6 +13,7 @@ use proctor_core::decision::{Decision, Effect};
 use proctor_core::record::Amount;
 use rust_decimal::Decimal;
 
+use crate::budgets::{self, Crossing};
 use crate::condition::{Truth, View};
 use crate::document::{CredentialAction, Document, Position, Rule};
 use crate::input::Input;
@@ -45,7 +46,7 @@ pub struct Opinion {
 pub struct Evaluation {
     /// The decision.
     pub decision: Decision,
-    /// What to reserve: only for actions that are let through.
+    /// What to reserve, for actions that are let through; and what anomalies are told by, for all.
     pub amounts: Vec<Amount>,
     /// Alarms to raise, by code.
     pub alarms: Vec<&'static str>,
@@ -53,6 +54,8 @@ pub struct Evaluation {
     pub opinions: Vec<Opinion>,
     /// The agent has to be suspended: the cause (`budget`, `anomaly`) and the reason.
     pub suspend: Option<(&'static str, String)>,
+    /// Budgets of which this action takes a share that people want to hear about; only for actions that are let through.
+    pub crossings: Vec<Crossing>,
 }
 
 /// How long an approval waits if nothing says otherwise: 300 seconds.
@@ -73,7 +76,7 @@ pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluati
     let mut gathered = Gathered::default();
     let standing = standing::judge(&documents, input, memory, &mut gathered);
     for document in &documents {
-        sections::judge(document, input, &mut gathered);
+        sections::judge(document, input, memory, &mut gathered);
     }
     judge_rules(policy, input, memory, &mut gathered);
     judge_modules(policy, input, memory, &mut gathered);
@@ -84,8 +87,18 @@ pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluati
     if !gathered.denies() {
         rate = limits::judge(&documents, input, memory, &mut gathered);
     }
-    let mut evaluation = conclude(policy, &documents, input, memory, gathered, rate);
+    let taints = std::mem::take(&mut gathered.taints);
+    let mut evaluation = conclude(policy, &documents, input, memory, gathered);
     standing::observe(&mut evaluation.decision, &documents, input, standing.as_deref());
+    // What is only observed runs and costs, so this comes last.
+    if evaluation.decision.effect.lets_through() {
+        evaluation.decision.taints = taints;
+        evaluation.decision.taints.sort();
+        evaluation.decision.taints.dedup();
+        evaluation.amounts = reserve(input, rate);
+        evaluation.crossings = budgets::crossings(policy, input, memory, &evaluation.amounts);
+        evaluation.suspend = None;
+    }
     evaluation.amounts.extend(watched);
     evaluation
 }
@@ -97,6 +110,7 @@ fn denied(policy: &Policy, rule: &str, reason: &str) -> Evaluation {
         alarms: Vec::new(),
         opinions: Vec::new(),
         suspend: None,
+        crossings: Vec::new(),
     }
 }
 
@@ -205,7 +219,6 @@ fn conclude(
     input: &Input,
     memory: &dyn Memory,
     gathered: Gathered<'_>,
-    rate: Option<u32>,
 ) -> Evaluation {
     let default = default_effect(documents);
     let mut decision = Decision::deny("default", "nothing in the policy allows this action", policy.digest());
@@ -243,18 +256,13 @@ fn conclude(
     if decision.effect == Effect::Allow {
         riders::apply(&mut decision, input, &gathered);
     }
-    if decision.effect.lets_through() {
-        decision.taints.clone_from(&gathered.taints);
-        decision.taints.sort();
-        decision.taints.dedup();
-    }
-    let amounts = if decision.effect.lets_through() { reserve(input, rate) } else { Vec::new() };
     Evaluation {
         decision,
-        amounts,
+        amounts: Vec::new(),
         alarms: gathered.alarms,
         opinions: gathered.opinions,
         suspend: gathered.suspend,
+        crossings: Vec::new(),
     }
 }
 

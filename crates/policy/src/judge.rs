@@ -11,6 +11,7 @@ use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 
 use crate::body::{cut_all, decision_body};
+use crate::budgets::Crossing;
 use crate::evaluate::{Opinion, evaluate};
 use crate::input::Input;
 use crate::policy::Policy;
@@ -56,6 +57,8 @@ pub struct Judgement {
     pub opinions: Vec<Opinion>,
     /// The agent has to be suspended: the cause and the reason.
     pub suspend: Option<(&'static str, String)>,
+    /// Budgets of which the action takes a share that people want to hear about.
+    pub crossings: Vec<Crossing>,
 }
 
 /// Judges an action.
@@ -109,6 +112,7 @@ pub fn judge(policy: &Policy, request: Request<'_>, memory: &dyn Memory) -> Judg
         alarms: evaluation.alarms,
         opinions: evaluation.opinions,
         suspend: evaluation.suspend,
+        crossings: evaluation.crossings,
     }
 }
 

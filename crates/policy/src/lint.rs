@@ -73,6 +73,10 @@ fn lint_openings(document: &Document, warnings: &mut Warnings) {
         let message = "`credential_action: alert_only` lets actions with secrets in them through unchanged";
         warnings.add(document, data.at, message);
     }
+    if let Some(first) = document.observe.first() {
+        let message = "`observe` lets the agents that it names do what the policy denies, if they ask for it";
+        warnings.add(document, first.at, message);
+    }
     if let Some(capabilities) = &document.capabilities {
         let named = capabilities.allow.iter().flatten().chain(&capabilities.deny);
         if named.into_iter().any(|name| name == "network_inbound") {
@@ -230,6 +234,7 @@ default: allow
 network: {allowlist: [a.example, '*']}
 data: {credential_action: alert_only}
 capabilities: {deny: [network_inbound]}
+observe: ['canary-*', other]
 tools:
   '*': {allow: true}
   shell: {}
@@ -245,11 +250,12 @@ rules:
                 "p0:2:35: `*` in `network.allowlist` allows every host",
                 "p0:3:27: `credential_action: alert_only` lets actions with secrets in them through unchanged",
                 "p0:4:15: capability `network_inbound` guards nothing: no action is an incoming connection",
-                "p0:6:3: `tools.\"*\".allow: true` allows every tool that is not listed",
-                "p0:7:3: tool `shell` is listed without `allow`, so it is denied; write `allow: false` or `allow: true`",
-                "p0:8:3: tool `file_write` is denied, so that its limit and its approval expression never matter",
-                "p0:10:5: rule `open` has no `when`: it allows everything",
-                "p0:11:5: `taint` of rule `marks` is never set: what it matches is not let through",
+                "p0:5:12: `observe` lets the agents that it names do what the policy denies, if they ask for it",
+                "p0:7:3: `tools.\"*\".allow: true` allows every tool that is not listed",
+                "p0:8:3: tool `shell` is listed without `allow`, so it is denied; write `allow: false` or `allow: true`",
+                "p0:9:3: tool `file_write` is denied, so that its limit and its approval expression never matter",
+                "p0:11:5: rule `open` has no `when`: it allows everything",
+                "p0:12:5: `taint` of rule `marks` is never set: what it matches is not let through",
             ]
         );
     }

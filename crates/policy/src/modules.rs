@@ -1,9 +1,10 @@
 //! Policies in other languages: Cedar and Rego. Both see the same record and give opinions that are combined with those of the
 //! rules.
 //!
-//! The record has `action` (the facts, as conditions see them), `agent` (name, principal, team, org), `session` (id) and `time`
-//! (now, hour, minute, weekday, date; UTC). What happened before is not in it: `session.called(…)`, marks and budgets are for
-//! conditions, whose questions are known before they are asked.
+//! The record has `action` (the facts, as conditions see them), `agent` (name, principal, team, org, and what the registry
+//! knows: `risk_tier`, depth, parent, `parent_risk_tier`, children, `is_registered`, age in whole seconds, `team_agents`), `session`
+//! (id) and `time` (now, hour, minute, weekday, date; UTC). What happened before is not in it: `session.called(…)`, marks and
+//! budgets are for conditions, whose questions are known before they are asked.
 
 pub mod cedar;
 pub mod rego;

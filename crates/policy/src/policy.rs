@@ -1,5 +1,6 @@
 //! A policy: all documents and modules in force, compiled once and then only read.
 
+mod about;
 mod compile;
 mod index;
 mod source;
@@ -106,21 +107,21 @@ impl Policy {
 
     /// In which ways this policy is weaker than closed, in words; empty if it is not.
     pub fn weakenings(&self) -> Vec<String> {
-        self.documents
-            .iter()
-            .filter_map(|document| {
-                if document.default.is_none() && document.rules.is_none() {
-                    Some(format!(
-                        "`{}` has neither `default` nor `rules`: what no section restricts is allowed",
-                        document.file
-                    ))
-                } else if document.default.as_ref().is_some_and(|default| default.value == Effect::Allow) {
-                    Some(format!("`{}` says `default: allow`", document.file))
-                } else {
-                    None
-                }
-            })
-            .collect()
+        let mut all = Vec::new();
+        for document in &self.documents {
+            let file = &document.file;
+            if document.default.is_none() && document.rules.is_none() {
+                all.push(format!(
+                    "`{file}` has neither `default` nor `rules`: what no section restricts is allowed"
+                ));
+            } else if document.default.as_ref().is_some_and(|default| default.value == Effect::Allow) {
+                all.push(format!("`{file}` says `default: allow`"));
+            }
+            if !document.observe.is_empty() {
+                all.push(format!("`{file}` lets agents be only observed, if they ask for it"));
+            }
+        }
+        all
     }
 
     /// What this caller is told when it asks for advice: what all documents say that speak about it.

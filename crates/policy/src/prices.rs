@@ -8,19 +8,35 @@ use rust_decimal::Decimal;
 /// Tokens that a call is taken to have when it does not say.
 const UNSAID_TOKENS: u64 = 1000;
 
-/// Part of the model's name, and millionths of a dollar for a thousand prompt tokens. The first match counts.
-const PRICES: [(&str, i64); 8] = [
-    ("gpt-4o", 5_000),
-    ("gpt-3.5", 500),
-    ("gpt-4", 30_000),
-    ("opus", 15_000),
-    ("sonnet", 3_000),
-    ("haiku", 250),
-    ("command-r-plus", 3_000),
-    ("command-r", 500),
+/// Part of the model's name, and millionths of a dollar for a thousand prompt tokens and for a thousand completion tokens. The first
+/// match counts.
+const PRICES: [(&str, i64, i64); 8] = [
+    ("gpt-4o", 5_000, 15_000),
+    ("gpt-3.5", 500, 1_500),
+    ("gpt-4", 30_000, 60_000),
+    ("opus", 15_000, 75_000),
+    ("sonnet", 3_000, 15_000),
+    ("haiku", 250, 1_250),
+    ("command-r-plus", 3_000, 15_000),
+    ("command-r", 500, 1_500),
 ];
 /// What an unknown model costs: as much as the dearest usual one.
-const UNKNOWN: i64 = 15_000;
+const UNKNOWN: (i64, i64) = (15_000, 75_000);
+
+fn prices(model: &str) -> (i64, i64) {
+    let model = model.to_lowercase();
+    let known = PRICES.iter().find(|(part, ..)| model.contains(part));
+    known.map_or(UNKNOWN, |(_, prompt, completion)| (*prompt, *completion))
+}
+
+/// What a call to a model has cost in USD, by the tokens that it really took.
+pub fn actual_cost(model: &str, prompt_tokens: u64, completion_tokens: u64) -> Decimal {
+    let (prompt, completion) = prices(model);
+    // Millionths of a dollar for a thousand tokens are billionths for one.
+    let cost = |price: i64, tokens: u64| Decimal::new(price, 9).checked_mul(Decimal::from(tokens));
+    let sum = cost(prompt, prompt_tokens).zip(cost(completion, completion_tokens));
+    sum.and_then(|(prompt, completion)| prompt.checked_add(completion)).unwrap_or(Decimal::MAX).normalize()
+}
 
 /// The expected cost of an action in USD: what it says, else, for a call to a model, what the table says.
 pub fn expected_cost(facts: &Facts) -> Decimal {
@@ -28,11 +44,8 @@ pub fn expected_cost(facts: &Facts) -> Decimal {
     if !facts.cost_usd.is_zero() || !is_model_call {
         return facts.cost_usd;
     }
-    let model = facts.model.to_lowercase();
-    let price = PRICES.iter().find(|(part, _)| model.contains(part)).map_or(UNKNOWN, |(_, price)| *price);
     let tokens = if facts.tokens == 0 { UNSAID_TOKENS } else { facts.tokens };
-    // Millionths of a dollar for a thousand tokens are billionths for one.
-    Decimal::new(price, 9).checked_mul(Decimal::from(tokens)).unwrap_or(Decimal::MAX).normalize()
+    actual_cost(&facts.model, tokens, 0)
 }
 
 #[cfg(test)]
@@ -53,5 +66,7 @@ mod tests {
         let said = Facts { cost_usd: Decimal::new(25, 2), ..Facts::default() };
         assert_eq!(expected_cost(&said), Decimal::new(25, 2));
         assert_eq!(expected_cost(&Facts::default()), Decimal::ZERO);
+        assert_eq!(actual_cost("claude-3-haiku", 1000, 2000).to_string(), "0.00275");
+        assert_eq!(actual_cost("x", u64::MAX, u64::MAX).to_string(), "1660206966633859.64535");
     }
 }

@@ -139,15 +139,45 @@ fn the_two_forms_are_not_mixed() {
 
 #[test]
 fn keys_of_other_layers_are_refused_with_what_to_use_instead() {
-    for (key, advice) in [
-        ("filesystem", "action.paths"),
-        ("syscalls", "action.commands"),
-        ("observe", "not supported"),
-        ("anomalies", "session.count"),
-    ] {
+    for (key, advice) in [("filesystem", "action.paths"), ("syscalls", "action.commands")] {
         let found = problems(&format!("{key}: {{}}\n"));
         assert!(found.len() == 1 && found[0].contains(advice), "{found:?}");
     }
+}
+
+#[test]
+fn mistakes_in_anomalies_and_observe_are_named_where_they_stand() {
+    let source = r#"observe: [ok, " ", 5]
+anomalies:
+  loop: {}
+  loops: {count: 1, window: 2h, then: block}
+  spikes:
+    sigma: 0.5
+    at_least: many
+    above: 3
+  leaks: {findings: 1.5}
+  unknown_hosts: deny
+  exfiltration:
+budget: {action_on_exceed: pause}
+"#;
+    let expected = r"
+1:15 `observe[1]` is blank; write something or remove it
+1:20 `observe[2]`: expected a string, found a number; put it in quotes
+3:3 unknown key `loop` in `anomalies`; did you mean `loops`?
+4:18 `anomalies.loops.count` must be at least 2, found `1`
+4:29 `anomalies.loops.window` must be from 1s to 1h, in whole seconds, found `2h`
+4:39 unknown value `block` for `anomalies.loops.then`; valid are `alarm`, `ask`, `deny`, `suspend`
+6:12 `anomalies.spikes.sigma` must be from 1 to 100, with one decimal, found `0.5`
+7:15 `anomalies.spikes.at_least`: expected a whole number, found a string
+8:5 unknown key `above` in `anomalies.spikes`; valid are `sigma`, `at_least`, `then`
+9:21 `anomalies.leaks.findings` must be a whole number from 1 to 4294967295, found `1.5`
+10:18 `anomalies.unknown_hosts`: expected a mapping or the word `off`, found a string
+11:15 `anomalies.exfiltration`: expected a mapping or the word `off`, found nothing
+12:28 unknown value `pause` for `budget.action_on_exceed`; valid are `deny`, `suspend`
+";
+    assert_eq!(problems(source).join("\n"), expected.trim());
+    let many = format!("observe: [{}]\n", vec!["a"; 257].join(","));
+    assert_eq!(problems(&many), ["1:523 `observe` has 257 entries; at most 256 are allowed"]);
 }
 
 #[test]

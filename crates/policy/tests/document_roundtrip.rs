@@ -3,8 +3,9 @@
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_policy::document::{
-    ActiveHours, BudgetSection, CapabilitySection, CredentialAction, DataSection, Document, DocumentScope,
-    Limit, Located, Module, Position, Rule, ToolSection, fuzz_document, read_document,
+    ActiveHours, AnomalySection, BudgetSection, CapabilitySection, CredentialAction, DataSection, Document,
+    DocumentScope, LeakWatch, Limit, Located, LoopWatch, Module, Position, Response, Rule, SpikeWatch,
+    ToolSection, fuzz_document, read_document,
 };
 use proctor_policy::expression::Expression;
 use proctor_policy::question::{Account, Unit};
@@ -144,6 +145,32 @@ fn limits() -> impl Strategy<Value = Vec<Limit>> {
     })
 }
 
+fn anomalies() -> impl Strategy<Value = AnomalySection> {
+    let then =
+        || proptest::sample::select(vec![Response::Alarm, Response::Ask, Response::Deny, Response::Suspend]);
+    let loops = (2_u32.., 1_u32..=3600, then()).prop_map(|(count, window_secs, then)| LoopWatch {
+        count,
+        window_secs,
+        then,
+    });
+    let spikes = (10_u32..=1000, 1_u32.., then()).prop_map(|(sigma_tenths, at_least, then)| SpikeWatch {
+        sigma_tenths,
+        at_least,
+        then,
+    });
+    let leaks = (1_u32.., then()).prop_map(|(findings, then)| LeakWatch { findings, then });
+    let parts =
+        (option::of(loops), option::of(spikes), option::of(leaks), option::of(then()), option::of(then()));
+    parts.prop_map(|(loops, spikes, leaks, unknown_hosts, exfiltration)| AnomalySection {
+        loops,
+        spikes,
+        leaks,
+        unknown_hosts,
+        exfiltration,
+        at: Position::default(),
+    })
+}
+
 fn document() -> impl Strategy<Value = Document> {
     let scopes = prop_oneof![
         Just(DocumentScope::Global),
@@ -177,11 +204,12 @@ fn document() -> impl Strategy<Value = Document> {
     let sections = (
         option::of(vec(nonblank().prop_map(here), 0..3)),
         option::of((vec("[a-z]{1,5}".prop_map(here), 0..3), option::of(actions))),
-        option::of((limits(), option::of(1_u64..1_000_000_000))),
+        option::of((limits(), option::of(1_u64..1_000_000_000), any::<bool>())),
         option::of(hours),
         option::of((option::of(capabilities.clone()), capabilities)),
         option::of(1_u32..),
         option::of(nonblank()),
+        (vec(nonblank().prop_map(here), 0..3), option::of(anomalies())),
     );
     (head, sections).prop_map(|((version, scope, default, rules, modules, mut tools), rest)| {
         let (
@@ -192,6 +220,7 @@ fn document() -> impl Strategy<Value = Document> {
             capabilities,
             approval_timeout_secs,
             escalation_role,
+            (observe, anomalies),
         ) = rest;
         for (index, tool) in tools.iter_mut().enumerate() {
             tool.name = format!("Tool {index}: *");
@@ -210,11 +239,11 @@ fn document() -> impl Strategy<Value = Document> {
                 credential_action,
                 at: Position::default(),
             }),
-            budget: budget.map(|(limits, window_micros)| BudgetSection {
-                suspend: false,
+            budget: budget.map(|(limits, window_micros, suspend)| BudgetSection {
                 limits,
                 timezone: "UTC".to_owned(),
                 window_micros,
+                suspend,
             }),
             active_hours,
             capabilities: capabilities.map(|(allow, deny)| CapabilitySection {
@@ -224,6 +253,8 @@ fn document() -> impl Strategy<Value = Document> {
             }),
             approval_timeout_secs,
             escalation_role,
+            observe,
+            anomalies,
             ..Document::default()
         }
     })
@@ -304,7 +335,7 @@ fn render(document: &Document) -> Json {
         if let Some(micros) = budget.window_micros {
             section.push("window", format!("{micros}us"));
         }
-        section.push("action_on_exceed", "deny");
+        section.push("action_on_exceed", if budget.suspend { "suspend" } else { "deny" });
         out.push("budget", section);
     }
     if let Some(hours) = &document.active_hours {
@@ -329,7 +360,46 @@ fn render(document: &Document) -> Json {
     if let Some(role) = &document.escalation_role {
         out.push("approval", Json::object().with("escalation_role", role.as_str()));
     }
+    out.push("observe", located(&document.observe));
+    if let Some(anomalies) = &document.anomalies {
+        out.push("anomalies", render_anomalies(anomalies));
+    }
     out
+}
+
+fn render_anomalies(section: &AnomalySection) -> Json {
+    let part = |then: Option<Response>| match then {
+        None => Json::from("off"),
+        Some(then) => Json::object().with(
+            "then",
+            match then {
+                Response::Alarm => "alarm",
+                Response::Ask => "ask",
+                Response::Deny => "deny",
+                Response::Suspend => "suspend",
+            },
+        ),
+    };
+    let mut loops = part(section.loops.map(|watch| watch.then));
+    if let Some(watch) = section.loops {
+        loops.push("count", watch.count);
+        loops.push("window", format!("{}s", watch.window_secs));
+    }
+    let mut spikes = part(section.spikes.map(|watch| watch.then));
+    if let Some(watch) = section.spikes {
+        spikes.push("sigma", Json::Number(Decimal::new(i64::from(watch.sigma_tenths), 1).to_string().into()));
+        spikes.push("at_least", watch.at_least);
+    }
+    let mut leaks = part(section.leaks.map(|watch| watch.then));
+    if let Some(watch) = section.leaks {
+        leaks.push("findings", watch.findings);
+    }
+    Json::object()
+        .with("loops", loops)
+        .with("spikes", spikes)
+        .with("leaks", leaks)
+        .with("unknown_hosts", part(section.unknown_hosts))
+        .with("exfiltration", part(section.exfiltration))
 }
 
 fn render_rule(rule: &Rule) -> Json {
@@ -414,6 +484,8 @@ fn without_positions(mut document: Document) -> Document {
     document.network_allowlist.iter_mut().flatten().for_each(|host| host.at = nowhere);
     document.tools.iter_mut().for_each(|tool| tool.at = nowhere);
     document.active_hours_at = nowhere;
+    document.observe.iter_mut().for_each(|glob| glob.at = nowhere);
+    document.anomalies.iter_mut().for_each(|section| section.at = nowhere);
     document.capabilities.iter_mut().for_each(|section| section.at = nowhere);
     if let Some(data) = &mut document.data {
         data.at = nowhere;

@@ -5,8 +5,10 @@
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_policy::document::{
-    ActiveHours, CredentialAction, Document, DocumentScope, Module, Position, read_document,
+    ActiveHours, AnomalySection, CredentialAction, Document, DocumentScope, LeakWatch, LoopWatch, Module,
+    Position, Response, SpikeWatch, read_document,
 };
+use proctor_policy::policy::{Policy, Source};
 use proctor_policy::question::{Account, Unit};
 use rust_decimal::Decimal;
 
@@ -39,7 +41,13 @@ budget:
   calls: {team_monthly: 7}
   timezone: Europe/Berlin
   window: 1h30m
-  action_on_exceed: deny
+  action_on_exceed: suspend
+observe: ["canary-*", "did:key:*"]
+anomalies:
+  loops: {count: 20, window: 1m30s, then: deny}
+  spikes: {sigma: 2.5, at_least: 100, then: ask}
+  leaks: off
+  unknown_hosts: {then: suspend}
 schedule: {active_hours: {start: 09:00, end: 17:30, timezone: Asia/Taipei}}
 capabilities: {allow: [file_read, "mcp_tool:search"], deny: [terminal_exec, "model:gpt"]}
 approval_timeout_secs: 600
@@ -89,6 +97,17 @@ rules:
         ]
     );
     assert_eq!((budget.timezone.as_str(), budget.window_micros), ("Europe/Berlin", Some(5_400_000_000)));
+    assert!(budget.suspend);
+    let observed: Vec<&str> = document.observe.iter().map(|glob| glob.value.as_str()).collect();
+    assert_eq!(observed, ["canary-*", "did:key:*"]);
+    let anomalies = document.anomalies.expect("anomalies");
+    assert_eq!(anomalies.loops, Some(LoopWatch { count: 20, window_secs: 90, then: Response::Deny }));
+    assert_eq!(anomalies.spikes, Some(SpikeWatch { sigma_tenths: 25, at_least: 100, then: Response::Ask }));
+    assert_eq!(anomalies.leaks, None);
+    assert_eq!(
+        (anomalies.unknown_hosts, anomalies.exfiltration),
+        (Some(Response::Suspend), Some(Response::Deny))
+    );
     assert_eq!(
         document.active_hours,
         Some(ActiveHours { start: 540, end: 1050, timezone: "Asia/Taipei".to_owned() })
@@ -106,7 +125,7 @@ rules:
     let when = rules[0].when.as_ref().expect("when");
     assert_eq!(
         (when.value.as_str(), when.at),
-        ("action.tool == \"shell\"\n", Position { line: 28, column: 7 })
+        ("action.tool == \"shell\"\n", Position { line: 34, column: 7 })
     );
     assert_eq!(
         (rules[0].expires_micros, rules[0].approvers.as_slice()),
@@ -202,11 +221,142 @@ fn constraints_hold_at_their_edges() {
         ("capabilities: {deny: [agent_spawn, network_inbound, network_outbound, file_delete]}", true),
         ("modules: [{cedar: ' '}]", false),
         ("default: defer", false),
+        ("observe: []", true),
+        ("observe: ['']", false),
+        ("observe: alice", false),
+        ("observe: [1]", false),
+        ("budget: {action_on_exceed: suspend}", true),
+        ("anomalies: off", false),
+        ("anomalies: {loops: 'off'}", true),
+        ("anomalies: {loops: false}", false),
+        ("anomalies: {loops: {}}", true),
+        ("anomalies: {loops: {count: 1}}", false),
+        ("anomalies: {loops: {count: 2}}", true),
+        ("anomalies: {loops: {window: 1s}}", true),
+        ("anomalies: {loops: {window: 999ms}}", false),
+        ("anomalies: {loops: {window: 1500ms}}", false),
+        ("anomalies: {loops: {window: 1h}}", true),
+        ("anomalies: {loops: {window: 1h1s}}", false),
+        ("anomalies: {spikes: {sigma: 1}}", true),
+        ("anomalies: {spikes: {sigma: 0.9}}", false),
+        ("anomalies: {spikes: {sigma: 2.50}}", true),
+        ("anomalies: {spikes: {sigma: 2.55}}", false),
+        ("anomalies: {spikes: {sigma: 100}}", true),
+        ("anomalies: {spikes: {sigma: 100.1}}", false),
+        ("anomalies: {spikes: {sigma: 1e1}}", true),
+        ("anomalies: {spikes: {at_least: 0}}", false),
+        ("anomalies: {leaks: {findings: 1}}", true),
+        ("anomalies: {leaks: {findings: 0}}", false),
+        ("anomalies: {unknown_hosts: deny}", false),
+        ("anomalies: {exfiltration: {then: off}}", false),
         ("rules: [{id: 'a:b.c_d-E', then: allow}]", true),
         ("rules: [{id: '', then: allow}]", false),
     ] {
         assert_eq!(accepted(source), expected, "{source}");
     }
+}
+
+#[test]
+fn parts_of_anomalies_that_are_not_written_are_as_usual() {
+    let at = Position { line: 1, column: 12 };
+    let usual = AnomalySection {
+        loops: Some(LoopWatch { count: 50, window_secs: 300, then: Response::Alarm }),
+        spikes: Some(SpikeWatch { sigma_tenths: 30, at_least: 20, then: Response::Alarm }),
+        leaks: Some(LeakWatch { findings: 3, then: Response::Alarm }),
+        unknown_hosts: Some(Response::Alarm),
+        exfiltration: Some(Response::Deny),
+        at,
+    };
+    assert_eq!(read("version: '1'").anomalies, None);
+    assert_eq!(read("anomalies: {}").anomalies, Some(usual.clone()));
+    let written = read("anomalies: {loops: off, spikes: {then: deny}, exfiltration: {}}").anomalies;
+    let spikes = Some(SpikeWatch { sigma_tenths: 30, at_least: 20, then: Response::Deny });
+    assert_eq!(written, Some(AnomalySection { loops: None, spikes, ..usual }));
+    let off = read("anomalies: {loops: off, spikes: off, leaks: off, unknown_hosts: off, exfiltration: off}");
+    assert_eq!(off.anomalies, Some(AnomalySection { at, ..AnomalySection::default() }));
+}
+
+/// Documents of the first Agent Assembly release write the cost bare and paths without quotes.
+#[test]
+fn older_agent_assembly_documents_are_read() {
+    let sections = r#"
+network:
+  allowlist: [models.example, "*.models.example", code.example]
+tools:
+  web_search: {allow: true, limit_per_hour: 20}
+  code_interpreter:
+    allow: true
+    limit_per_hour: 10
+    requires_approval_if: estimated_cost_usd > 0.10
+  file_write:
+    allow: true
+    requires_approval_if: path starts_with /etc OR path starts_with /usr
+  shell: {allow: false}
+data:
+  sensitive_patterns: ['\bEMP-\d{6}\b']
+budget: {daily_limit_usd: 25.00}
+schedule:
+  active_hours: {start: "00:00", end: "23:59", timezone: UTC}
+"#;
+    let indented = sections.replace('\n', "\n  ");
+    let envelope =
+        format!("apiVersion: v1\nkind: GovernancePolicy\nmetadata: {{name: medium-risk}}\nspec:{indented}");
+    let strict = "budget: {daily_limit_usd: 5, monthly_limit_usd: 100, action_on_exceed: suspend}\n\
+        tools: {'*': {allow: false}, http_get: {allow: true, requires_approval_if: url contains internal}}\n\
+        capabilities: {deny: [terminal_exec, file_write, network_inbound]}\n\
+        data: {credential_action: block}\n";
+    for source in [sections, &envelope] {
+        let document = read(source);
+        let expressions: Vec<String> = document
+            .tools
+            .iter()
+            .filter_map(|tool| tool.requires_approval_if.as_ref().map(ToString::to_string))
+            .collect();
+        let bare = read(
+            r#"tools: {a: {requires_approval_if: 'args.estimated_cost_usd > 0.10'}, b: {requires_approval_if: 'path starts_with "/etc" OR path starts_with "/usr"'}}"#,
+        );
+        let quoted: Vec<String> = bare
+            .tools
+            .iter()
+            .filter_map(|tool| tool.requires_approval_if.as_ref().map(ToString::to_string))
+            .collect();
+        assert_eq!(expressions, quoted);
+        assert_eq!(document.active_hours.map(|hours| hours.end), Some(1440));
+    }
+    assert!(read(strict).budget.expect("budget").suspend);
+}
+
+#[test]
+fn the_starters_watch_for_anomalies_each_in_its_way() {
+    let [strict, balanced, audit] = [
+        include_str!("../../../schemas/examples/strict.yaml"),
+        include_str!("../../../schemas/examples/balanced.yaml"),
+        include_str!("../../../schemas/examples/audit-only.yaml"),
+    ]
+    .map(|source| read(source).anomalies.expect("anomalies"));
+    assert_eq!(strict.loops.map(|watch| watch.then), Some(Response::Deny));
+    assert_eq!((strict.exfiltration, balanced.exfiltration), (Some(Response::Deny), Some(Response::Deny)));
+    let responses = [
+        audit.loops.map(|watch| watch.then),
+        audit.spikes.map(|watch| watch.then),
+        audit.leaks.map(|watch| watch.then),
+        audit.unknown_hosts,
+        audit.exfiltration,
+    ];
+    assert_eq!(responses, [Some(Response::Alarm); 5]);
+}
+
+#[test]
+fn letting_agents_be_only_observed_is_a_weakening() {
+    let weakenings = |source: &str| {
+        let compiled = Policy::compile(vec![Source::document("p.yaml", source)]);
+        compiled.unwrap_or_else(|problems| panic!("{problems:#?}")).weakenings()
+    };
+    assert!(weakenings("default: deny\nobserve: []\n").is_empty());
+    assert_eq!(
+        weakenings("default: allow\nobserve: [a, b]\n"),
+        ["`p.yaml` says `default: allow`", "`p.yaml` lets agents be only observed, if they ask for it"]
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Durability, Overrides};
+use crate::doors::assembly::AssemblyMode;
 
 /// Tests, supervises, audits and schedules AI agents.
 #[derive(Debug, Parser)]
@@ -90,6 +91,12 @@ pub enum Command {
     /// Decide what agents asked for.
     #[command(subcommand)]
     Approve(ApproveCommand),
+    /// See who is registered; suspend, resume, kill and deregister agents.
+    #[command(subcommand)]
+    Agent(AgentCommand),
+    /// Pause, resume and terminate operations of agents.
+    #[command(subcommand)]
+    Op(OpCommand),
     /// Check a trace, or a recorded session, against assertions. Exits 0 if they hold, 10 if not.
     Assert(AssertArgs),
     /// Make links for the programs that this build can be.
@@ -107,6 +114,60 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AgentCommand {
+    /// List agents.
+    List {
+        /// Also those that have deregistered.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show one agent.
+    Show {
+        /// Its identifier, principal, key or name, or the beginning of one of the first two.
+        agent: String,
+    },
+    /// Stop an agent and all that it has started, until it is resumed.
+    Suspend(OrderArgs),
+    /// Let a suspended or killed agent go on.
+    Resume(OrderArgs),
+    /// Stop an agent for good: it cannot come back by registering again.
+    Kill(OrderArgs),
+    /// Forget an agent: its token is void, and whatever it has started is stopped.
+    Deregister(OrderArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct OrderArgs {
+    /// Its identifier, principal, key or name, or the beginning of one of the first two.
+    pub agent: String,
+    /// Why; the agent is told.
+    #[arg(long, default_value = "ordered by an operator")]
+    pub reason: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum OpCommand {
+    /// List operations that are stopped.
+    List,
+    /// Deny everything that belongs to an operation, until it is resumed.
+    Pause(OpArgs),
+    /// Let a paused operation go on.
+    Resume(OpArgs),
+    /// Deny everything that belongs to an operation, for good.
+    Terminate(OpArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct OpArgs {
+    /// `TRACE:SPAN`, `agent:ID` for all of an agent's, or `*` for everything.
+    #[arg(value_name = "OPERATION")]
+    pub operation: String,
+    /// Why.
+    #[arg(long, default_value = "ordered by an operator")]
+    pub reason: String,
 }
 
 #[derive(Debug, Args)]
@@ -131,6 +192,22 @@ pub struct ServeArgs {
     pub tls_client_ca: Option<PathBuf>,
     #[command(flatten)]
     pub ahp: AhpArgs,
+    #[command(flatten)]
+    pub assembly: AssemblyArgs,
+}
+
+/// Settings of the door of Agent Assembly.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AssemblyArgs {
+    /// Whether agents must prove who they are (strict, the default), or may have free identifiers and ask without a token (relaxed).
+    #[arg(long, env = "PROCTOR_ASSEMBLY_MODE", value_name = "MODE", value_enum)]
+    pub assembly_mode: Option<AssemblyMode>,
+    /// Unix socket of Agent Assembly's services (default: `run/assembly.sock` in the state directory).
+    #[arg(long, env = "PROCTOR_ASSEMBLY_SOCKET", value_name = "PATH")]
+    pub assembly_socket: Option<PathBuf>,
+    /// Folder for Agent Assembly's chained audit log; without it none is written.
+    #[arg(long, env = "PROCTOR_AUDIT_DIR", value_name = "DIR")]
+    pub audit_dir: Option<PathBuf>,
 }
 
 /// Settings of the door of the Agent Harness Protocol.

@@ -1,11 +1,13 @@
 //! The commands.
 
 mod action_args;
+mod agent;
 mod approve;
 mod assert;
 mod audit;
 mod bench;
 mod demo;
+pub mod follow;
 mod gate;
 mod harness;
 mod init;
@@ -13,7 +15,7 @@ pub mod names;
 mod policy;
 mod policy_test;
 mod records;
-mod serve;
+pub mod serve;
 pub mod session;
 mod tiles;
 mod verify;
@@ -58,6 +60,7 @@ pub fn run(cli: Cli) -> Outcome {
         overrides.tls =
             (arguments.tls_certificate.clone(), arguments.tls_key.clone(), arguments.tls_client_ca.clone());
         overrides.ahp = arguments.ahp.clone();
+        overrides.assembly = arguments.assembly.clone();
     }
     if let Command::Harness(arguments) = &cli.command {
         overrides.ahp = arguments.clone();
@@ -74,6 +77,8 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Session(command) => session::run(&context, &command),
         Command::Audit(command) => audit::run(&context, command),
         Command::Approve(command) => approve::run(&context, command),
+        Command::Agent(command) => agent::run(&context, &command),
+        Command::Op(command) => agent::run_op(&context, &command),
         Command::Assert(arguments) => assert::run(&context, &arguments),
         Command::Names { dir, attest } => names::run(&context, dir.as_deref(), attest.as_deref()),
         Command::Completion { .. } => Ok(OK),

@@ -7,7 +7,8 @@ use std::time::Duration;
 use proctor_core::session::Caller;
 use serde::Deserialize;
 
-use crate::cli::AhpArgs;
+use crate::cli::{AhpArgs, AssemblyArgs};
+use crate::doors::assembly::{AssemblyMode, AssemblySettings};
 
 mod tokens;
 
@@ -34,7 +35,30 @@ struct File {
     #[serde(default)]
     ahp: AhpTable,
     #[serde(default)]
+    assembly: AssemblyTable,
+    webhook: Option<WebhookTable>,
+    #[serde(default)]
     token: Vec<TokenTable>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AssemblyTable {
+    mode: Option<AssemblyMode>,
+    socket: Option<PathBuf>,
+    tenanted: Option<bool>,
+    agents_approve: Option<bool>,
+    heartbeat_secs: Option<u64>,
+    audit_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WebhookTable {
+    url: String,
+    secret_env: Option<String>,
+    secret_file: Option<PathBuf>,
+    events: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -71,6 +95,8 @@ struct TokenTable {
     team: String,
     #[serde(default)]
     org: String,
+    #[serde(default)]
+    approver: bool,
     sha256: Option<String>,
     file: Option<PathBuf>,
     env: Option<String>,
@@ -124,6 +150,34 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// The door of the Agent Harness Protocol.
     pub ahp: AhpSettings,
+    /// The door of Agent Assembly.
+    pub assembly: AssemblyConfig,
+    /// Where events go.
+    pub webhook: Option<WebhookConfig>,
+}
+
+/// The door of Agent Assembly, and what belongs to it.
+#[derive(Debug, Clone)]
+pub struct AssemblyConfig {
+    /// The door itself; approvers are added when a server starts.
+    pub door: AssemblySettings,
+    /// The Unix socket; none: in the state directory.
+    pub socket: Option<PathBuf>,
+    /// The folder of the chained log, if one is written.
+    pub audit_dir: Option<PathBuf>,
+}
+
+/// Where events go.
+#[derive(Debug, Clone)]
+pub struct WebhookConfig {
+    /// The address.
+    pub url: String,
+    /// The variable that holds the secret.
+    pub secret_env: Option<String>,
+    /// The file that holds it.
+    pub secret_file: Option<PathBuf>,
+    /// Which kinds of events; none: the usual ones.
+    pub events: Option<Vec<String>>,
 }
 
 /// The files that encrypted connections need.
@@ -194,6 +248,8 @@ pub struct Overrides {
     pub tls: (Option<PathBuf>, Option<PathBuf>, Option<PathBuf>),
     /// Flags of the Agent Harness Protocol.
     pub ahp: AhpArgs,
+    /// Flags of Agent Assembly.
+    pub assembly: AssemblyArgs,
 }
 
 impl Config {
@@ -256,7 +312,26 @@ impl Config {
             this_user: crate::access::local_caller(rustix::process::getuid().as_raw(), &agent, &team, &org),
             tokens,
         };
+        let assembly = AssemblyConfig {
+            door: AssemblySettings {
+                mode: overrides.assembly.assembly_mode.or(file.assembly.mode).unwrap_or_default(),
+                tenanted: file.assembly.tenanted.unwrap_or(false),
+                agents_approve: file.assembly.agents_approve.unwrap_or(false),
+                heartbeat: Duration::from_secs(file.assembly.heartbeat_secs.unwrap_or(30).clamp(1, 86_400)),
+                approvers: Vec::new(),
+            },
+            socket: place(&overrides.assembly.assembly_socket, &file.assembly.socket),
+            audit_dir: place(&overrides.assembly.audit_dir, &file.assembly.audit_dir),
+        };
+        let webhook = file.webhook.as_ref().map(|table| WebhookConfig {
+            url: table.url.clone(),
+            secret_env: table.secret_env.clone(),
+            secret_file: table.secret_file.as_ref().map(|path| base.join(path)),
+            events: table.events.clone(),
+        });
         Ok(Config {
+            assembly,
+            webhook,
             http: overrides.http.or(file.http.listen).unwrap_or_else(|| local(7420)),
             grpc: overrides.grpc.or(file.grpc.listen).unwrap_or_else(|| local(50051)),
             tls,

@@ -1,7 +1,9 @@
 //! The owner's engine: policy, state and ledger put together. It decides, records, and gives answers.
 
+mod agents;
 mod answer;
 mod approvals;
+mod budgets;
 mod filing;
 mod questions;
 mod reload;
@@ -14,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use proctor_core::action::Action;
-use proctor_core::decision::Decision;
+use proctor_core::decision::{Decision, Effect};
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
 use proctor_core::json::Json;
 use proctor_core::normalise::PathResolver;
@@ -30,11 +32,12 @@ use proctor_policy::policy::Policy;
 use proctor_policy::prepare::prepare;
 use proctor_policy::state::State;
 
+pub use agents::{AgentEvent, Notice};
 pub use answer::{Answer, add_details};
-pub use approvals::find_ask;
+pub use approvals::{ApprovalRefusal, find_ask};
 pub use filing::Filing;
 pub use reload::Reload;
-pub use reports::{Ending, Outcome, Report, Spent};
+pub use reports::{Ending, Event, Outcome, Report, Spent};
 pub use waiting::Wait;
 
 use filing::Filed;
@@ -88,6 +91,8 @@ pub struct Engine {
     inner: Mutex<Inner>,
     /// Says that a person decided something; whoever holds an answer back for that looks again.
     decided: tokio::sync::watch::Sender<u64>,
+    /// Tells what happens to agents, operations, approvals and the policy.
+    notices: tokio::sync::broadcast::Sender<Notice>,
 }
 
 struct Inner {
@@ -129,6 +134,8 @@ struct Queued {
     session: SessionId,
     id: RecordId,
     sequence: u64,
+    /// What others hear once it is on record.
+    notices: Vec<Notice>,
 }
 
 /// The fold that remembers how far retractions have been applied to the state.
@@ -184,6 +191,7 @@ impl Engine {
             answer: parts.answer,
             inner: Mutex::new(inner),
             decided: tokio::sync::watch::Sender::new(0),
+            notices: tokio::sync::broadcast::Sender::new(agents::NOTICES),
         };
         if engine.recorded_policy()? != Some(engine.policy().digest()) {
             engine.record_policy(&engine.policy())?;
@@ -211,6 +219,11 @@ impl Engine {
         self.not_recorded("too many records wait to be written")
     }
 
+    /// The answer to an action when the state that it would be decided on cannot be had.
+    pub fn unanswered(&self, problem: &str) -> Answer {
+        self.not_recorded(problem)
+    }
+
     /// Decides an action and puts its record into the writer's queue. Never fails: what cannot be decided is denied.
     pub fn submit(&self, proposal: Proposal) -> Undelivered {
         self.submit_until(proposal, Instant::now() + self.answer)
@@ -231,12 +244,15 @@ impl Engine {
     pub async fn deliver_waiting(&self, undelivered: Undelivered, wait: Wait) -> Answer {
         let Undelivered { proposal, deadline, mut taken } = undelivered;
         for tries_left in (0..TRIES).rev() {
-            let Queued { pending, decision, session, .. } = match taken {
+            let Queued { pending, decision, session, notices, .. } = match taken {
                 Taken::Answered(answer) => return *answer,
                 Taken::Queued(queued) => *queued,
             };
             match wait.settled(pending, deadline).await {
                 Ok(receipt) => {
+                    for notice in notices {
+                        self.tell(notice);
+                    }
                     let args = changed_args(&proposal.action, &decision);
                     return Answer::recorded(decision, session, args, &receipt);
                 }
@@ -267,8 +283,9 @@ impl Engine {
         let prepared = prepare(&policy, &proposal.action, resolver);
         // The digest is of the action as sent, under the tool's canonical name.
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
-        let agent = self.without_secrets(&proposal.agent);
+        let agent = self.agent_text(&proposal.agent);
         let mut inner = self.lock()?;
+        self.end_budget_suspension(&mut inner, &policy, &proposal.caller);
         let key = SessionKey {
             principal: proposal.caller.principal.clone(),
             agent: proposal.agent.clone(),
@@ -276,6 +293,7 @@ impl Engine {
         };
         let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door)?;
         let now = self.clock.now();
+        let fresh_approval = ApprovalId::new(now, &*self.randomness);
         let request = Request {
             action: &proposal.action,
             prepared,
@@ -285,7 +303,7 @@ impl Engine {
             digest,
             now,
             record: RecordId::new(now, &*self.randomness),
-            fresh_approval: ApprovalId::new(now, &*self.randomness),
+            fresh_approval,
         };
         let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
         if Instant::now() >= deadline {
@@ -300,7 +318,17 @@ impl Engine {
             drop(self.append(&mut inner, alarm, None, Some(deadline + self.answer)));
         }
         let id = judgement.envelope.id;
-        Ok(Queued { pending, decision: judgement.decision, session, id, sequence })
+        self.note_crossings(&mut inner, &judgement.envelope, &judgement.crossings, sequence);
+        let mut notices = Vec::new();
+        if let Some(cause) = judgement.suspend {
+            let behind = deadline + self.answer;
+            notices.extend(self.suspend_behind(&mut inner, &judgement.envelope, cause, behind));
+        }
+        let approval = judgement.decision.approval.filter(|_| judgement.decision.effect == Effect::Ask);
+        if let Some(asked) = approval.filter(|asked| asked.id == fresh_approval) {
+            notices.push(Notice::Asked(asked.id));
+        }
+        Ok(Queued { pending, decision: judgement.decision, session, id, sequence, notices })
     }
 
     /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.
@@ -377,14 +405,38 @@ impl Engine {
 
     /// Gives an alarm about something that is no action its place in the queue.
     pub fn file_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Filing {
+        self.file_refusal(caller, door, "malformed", reason, &Json::Null)
+    }
+
+    /// Gives an alarm about something that is refused before the policy is asked its place in the queue; `about` is kept with it.
+    pub fn file_refusal(
+        &self,
+        caller: &Caller,
+        door: &str,
+        code: &'static str,
+        reason: &str,
+        about: &Json,
+    ) -> Filing {
         let mut envelope = self.envelope(RecordKind::Alarm);
         envelope.principal = claimed(&caller.principal);
         envelope.team = claimed(&caller.team);
         envelope.org = claimed(&caller.org);
         envelope.door = claimed(door);
-        "malformed".clone_into(&mut envelope.code);
-        let problem = Json::object().with("problem", self.without_secrets(reason));
-        self.file(vec![Filed::new(envelope, Some(problem.to_string().into_bytes()))])
+        code.clone_into(&mut envelope.code);
+        let mut body = Json::object().with("problem", self.without_secrets(reason));
+        if !about.is_null() {
+            body.push("about", proctor_policy::prepare::cut_json(&self.policy(), about));
+        }
+        self.file(vec![Filed::new(envelope, Some(body.to_string().into_bytes()))])
+    }
+
+    /// Waits for that alarm, and answers deny under a rule's name.
+    pub async fn refused(&self, filing: Filing, rule: &str, reason: &str, wait: Wait) -> Answer {
+        match self.filed(filing, wait).await.map(|receipts| receipts.into_iter().next()) {
+            Ok(Some(receipt)) => Answer::refused(rule, reason, self.policy().digest(), &receipt),
+            Ok(None) => self.not_recorded("nothing was recorded"),
+            Err(problem) => self.not_recorded(&problem.to_string()),
+        }
     }
 
     /// Waits for that alarm, and answers deny.

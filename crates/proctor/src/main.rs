@@ -6,6 +6,7 @@
 )]
 
 mod access;
+mod agents;
 mod allocator;
 mod approver;
 mod cli;
@@ -14,6 +15,7 @@ mod config;
 mod doors;
 mod engine;
 mod failure;
+mod followers;
 mod gate;
 mod lines;
 mod log;
@@ -39,8 +41,9 @@ use crate::failure::{FAILED, Failure};
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Scripts ask this often; building the whole command line for it would cost more than everything else.
-    if let [_, only] = arguments.as_slice()
+    if let [name, only] = arguments.as_slice()
         && (only == "--version" || only == "-V")
+        && !programs::says_its_version(name)
     {
         let written = output::data(concat!("proctor ", env!("CARGO_PKG_VERSION")));
         return ExitCode::from(written.map_or_else(|failure| failure.code, |()| 0));

@@ -16,6 +16,7 @@ use proctor_ledger::note::NoteSignature;
 use proctor_net::ahp::server::{Peer, StreamLimits};
 
 use crate::access::{Owner, local_caller, read_json};
+use crate::agents::{self, Order};
 use crate::approver::ApproverKeys;
 use crate::doors::ahp::AhpDoor;
 use crate::engine::{Engine, Report, Spent};
@@ -218,6 +219,7 @@ fn relayed_ahp(door: &AhpDoor, input: BufReader<UnixStream>, writing: UnixStream
 /// Carries out a command; commands that run in the owner's own process come here too.
 pub fn run(command: &Json, state: &StateDir, engine: &Engine) -> Result<Json, String> {
     let text = |name: &str| command.get(name).and_then(Json::as_str).unwrap_or_default();
+    let by = format!("uid:{}", rustix::process::getuid().as_raw());
     match text("op") {
         "approve" => approve(text("signed"), state, engine),
         "erase" => {
@@ -231,6 +233,12 @@ pub fn run(command: &Json, state: &StateDir, engine: &Engine) -> Result<Json, St
             Ok(Json::object().with("note", note))
         }
         "cosign" => cosign(command, engine),
+        "agent" => {
+            let order = Order::from_word(text("order"))
+                .ok_or_else(|| format!("unknown order `{}`", text("order")))?;
+            agents::order(engine, text("agent"), order, text("reason"), &by)
+        }
+        "operation" => agents::operate(engine, text("operation"), text("order"), text("reason"), &by),
         "check" => {
             let caller =
                 local_caller(rustix::process::getuid().as_raw(), text("agent"), text("team"), text("org"));

@@ -1,5 +1,7 @@
 //! Programs that other people's software starts under a name of its own, and that this one is when it is started so.
 
+pub mod aa_gateway;
+pub mod aa_runtime;
 pub mod attest_engine;
 
 use std::ffi::OsString;
@@ -11,7 +13,14 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
     let name = Path::new(arguments.first()?).file_name()?.to_str()?;
     let rest = arguments.get(1..).unwrap_or_default();
     match name {
+        "aa-gateway" => Some(aa_gateway::run(rest)),
+        "aa-runtime" => Some(aa_runtime::run(rest)),
         "attest-engine" => Some(attest_engine::run(rest)),
         _ => None,
     }
+}
+
+/// Whether `--version` is asked of a program that answers it by itself.
+pub fn says_its_version(name: &OsString) -> bool {
+    Path::new(name).file_name().is_some_and(|name| name == "aa-gateway" || name == "aa-runtime")
 }

@@ -184,7 +184,7 @@ impl<'t> Lowering<'t> {
     fn lower_member(&mut self, id: u64, variable: &'static str, field: &str) -> Option<Lowered> {
         let members = members_of(variable);
         if let Some((_, member, kind)) = members.iter().find(|(name, _, _)| *name == field) {
-            return Some(Lowered::new(Node::Member(*member), *kind));
+            return Some(Lowered::new(Node::Member(*member), *kind).with(false, false, member.asks()));
         }
         let offset = member_after(self.text, self.offset(id), field);
         let asks_past = matches!(variable, "agent" | "session");

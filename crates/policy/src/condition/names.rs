@@ -35,11 +35,19 @@ pub(super) const ACTION: [(&str, Member, Kind); 25] = [
 ];
 
 /// Members of `agent`.
-pub(super) const AGENT: [(&str, Member, Kind); 4] = [
+pub(super) const AGENT: [(&str, Member, Kind); 12] = [
     ("name", Member::AgentName, Kind::Text),
     ("principal", Member::Principal, Kind::Text),
     ("team", Member::Team, Kind::Text),
     ("org", Member::Org, Kind::Text),
+    ("risk_tier", Member::RiskTier, Kind::Text),
+    ("depth", Member::AgentDepth, Kind::Int),
+    ("parent", Member::Parent, Kind::Text),
+    ("parent_risk_tier", Member::ParentRiskTier, Kind::Text),
+    ("children", Member::Children, Kind::Int),
+    ("is_registered", Member::IsRegistered, Kind::Bool),
+    ("age", Member::Age, Kind::Duration),
+    ("team_agents", Member::TeamAgents, Kind::Int),
 ];
 
 /// Members of `session`.

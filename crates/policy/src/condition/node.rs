@@ -100,12 +100,37 @@ pub(super) enum Member {
     Principal,
     Team,
     Org,
+    RiskTier,
+    AgentDepth,
+    Parent,
+    ParentRiskTier,
+    Children,
+    IsRegistered,
+    Age,
+    TeamAgents,
     SessionId,
     Now,
     Hour,
     Minute,
     Weekday,
     Date,
+}
+
+impl Member {
+    /// Whether the registry has to be asked for it.
+    pub(super) const fn asks(self) -> bool {
+        matches!(
+            self,
+            Member::RiskTier
+                | Member::AgentDepth
+                | Member::Parent
+                | Member::ParentRiskTier
+                | Member::Children
+                | Member::IsRegistered
+                | Member::Age
+                | Member::TeamAgents
+        )
+    }
 }
 
 /// What a function about the past wants to know.

@@ -14,13 +14,14 @@ use proctor_core::time::Timestamp;
 
 use super::*;
 use crate::input::FoundSecret;
-use crate::question::{Answer, Question, Scope};
+use crate::question::{Answer, Question, Scope, Standing};
 
 /// A past that remembers what it was asked.
 #[derive(Default)]
 pub(super) struct Past {
     pub(super) full: bool,
     pub(super) silent: bool,
+    pub(super) standing: Option<Standing>,
     pub(super) asked: RefCell<Vec<Question>>,
 }
 
@@ -37,6 +38,7 @@ impl Memory for Past {
             Question::Denied(_, glob) => Answer::Count(if glob == "shell" { 2 } else { 0 }),
             Question::Tainted(_, mark) => Answer::Truth(mark == "customer_data"),
             Question::Overflowed(_) => Answer::Truth(self.full),
+            Question::Standing(_) => Answer::Standing(self.standing.clone().map(Box::new)),
             _ => return None,
         })
     }
@@ -97,6 +99,52 @@ fn the_past_is_asked_once_whether_it_can_be_trusted() {
     }
     let called = Question::Called(Scope::Session, "read_*".to_owned());
     assert_eq!(*past.asked.borrow(), [Question::Overflowed(Scope::Session), called.clone(), called]);
+}
+
+#[test]
+fn the_registry_is_asked_once_and_only_if_something_of_it_is_read() {
+    let standing = Standing {
+        risk: "critical".to_owned(),
+        parent: "root".to_owned(),
+        parent_risk: "low".to_owned(),
+        depth: 4,
+        children: 2,
+        registered_at: Timestamp::parse("2025-11-15T19:45:07.123456Z"),
+        team_agents: 5,
+        ..Standing::default()
+    };
+    let past = Past { standing: Some(standing), ..Past::default() };
+    let mut input = input();
+    input.facts.metadata = Json::object().with("trace_id", "t").with("span_id", "s");
+    let view = View::new(&input, &past);
+    assert_eq!(Condition::compile("agent.team == \"core\"").unwrap().evaluate(&view), Truth::True);
+    assert!(past.asked.borrow().is_empty());
+    for text in [
+        "agent.risk_tier == \"critical\"",
+        "agent.depth == 4 && action.depth == 1",
+        "agent.parent == \"root\" && agent.parent_risk_tier in [\"low\", \"medium\"]",
+        "agent.children == 2 && agent.team_agents == 5",
+        "agent.is_registered && agent.age == duration(\"1h\")",
+    ] {
+        let condition = Condition::compile(text).unwrap();
+        assert!(condition.asks_past());
+        assert_eq!(condition.evaluate(&view), Truth::True, "{text}");
+    }
+    assert_eq!(*past.asked.borrow(), [Question::Standing("t:s".to_owned())]);
+}
+
+#[test]
+fn an_agent_that_never_registered_has_empty_members() {
+    for text in [
+        "!agent.is_registered && agent.risk_tier == \"\" && agent.parent == \"\" && agent.parent_risk_tier == \"\"",
+        "agent.depth == 1 && agent.children == 0 && agent.team_agents == 0",
+        "agent.age > duration(\"800000h\")",
+    ] {
+        assert_eq!(truth(text), Truth::True, "{text}");
+    }
+    let silent = Past { silent: true, ..Past::default() };
+    let condition = Condition::compile("agent.risk_tier != \"critical\"").unwrap();
+    assert!(matches!(condition.evaluate_alone(&input(), &silent), Truth::Error(_)));
 }
 
 #[test]

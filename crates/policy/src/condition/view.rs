@@ -9,6 +9,7 @@ use proctor_core::json::Json;
 use super::names::WEEKDAYS;
 use super::node::{Member, PastFunction};
 use super::run::Fault;
+use super::standing::Acting;
 use super::value::Value;
 use crate::input::Input;
 use crate::question::{Answer, Memory, Question, Scope};
@@ -25,6 +26,7 @@ pub struct View<'a> {
     calendar: OnceCell<Option<Calendar>>,
     session_overflowed: Cell<Option<bool>>,
     agent_overflowed: Cell<Option<bool>>,
+    acting: OnceCell<Option<Acting>>,
 }
 
 struct Calendar {
@@ -47,6 +49,7 @@ impl<'a> View<'a> {
             calendar: OnceCell::new(),
             session_overflowed: Cell::new(None),
             agent_overflowed: Cell::new(None),
+            acting: OnceCell::new(),
         }
     }
 
@@ -67,7 +70,7 @@ impl<'a> View<'a> {
             Member::Url => Value::Text(&facts.url),
             Member::Model => Value::Text(&facts.model),
             Member::Text => Value::Text(&facts.text),
-            Member::Tokens => Value::Int(i64::try_from(facts.tokens).unwrap_or(i64::MAX)),
+            Member::Tokens => whole(facts.tokens),
             // A cost that no double can show is shown as more than any limit.
             Member::CostUsd => Value::Double(facts.cost_usd.to_f64().unwrap_or(f64::INFINITY)),
             Member::Cwd => Value::Text(&facts.cwd),
@@ -83,6 +86,14 @@ impl<'a> View<'a> {
             Member::Principal => Value::Text(&self.input.caller.principal),
             Member::Team => Value::Text(&self.input.caller.team),
             Member::Org => Value::Text(&self.input.caller.org),
+            Member::RiskTier => Value::Text(self.acting()?.risk()),
+            Member::AgentDepth => Value::Int(i64::from(self.acting()?.depth(self.input))),
+            Member::Parent => Value::Text(self.acting()?.parent()),
+            Member::ParentRiskTier => Value::Text(self.acting()?.parent_risk()),
+            Member::Children => whole(self.acting()?.children()),
+            Member::IsRegistered => Value::Bool(self.acting()?.is_registered()),
+            Member::Age => Value::Duration(self.acting()?.age_micros(self.input)),
+            Member::TeamAgents => whole(self.acting()?.team_agents()),
             Member::SessionId => Value::Text(self.session.get_or_init(|| self.input.session.to_string())),
             Member::Now => Value::Timestamp(self.input.now.micros()),
             Member::Hour => Value::Int(self.calendar()?.hour),
@@ -107,9 +118,7 @@ impl<'a> View<'a> {
         let answer = self.memory.answer(question).ok_or_else(unanswered)?;
         Ok(match (function, answer) {
             (PastFunction::Called | PastFunction::Denied, Answer::Count(count)) => Value::Bool(count > 0),
-            (PastFunction::Count | PastFunction::DeniedCount, Answer::Count(count)) => {
-                Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
-            }
+            (PastFunction::Count | PastFunction::DeniedCount, Answer::Count(count)) => whole(count),
             (PastFunction::Since, Answer::Micros(None)) => Value::Duration(NEVER_MICROS),
             (PastFunction::Since, Answer::Micros(Some(micros))) => {
                 Value::Duration(i64::try_from(micros).unwrap_or(i64::MAX))
@@ -117,6 +126,14 @@ impl<'a> View<'a> {
             (PastFunction::Tainted, Answer::Truth(truth)) => Value::Bool(truth),
             _ => return Err(unanswered()),
         })
+    }
+
+    /// Asked once, when something of it is read.
+    fn acting(&self) -> Result<&Acting, Fault> {
+        self.acting
+            .get_or_init(|| Acting::ask(self.input, self.memory))
+            .as_ref()
+            .ok_or_else(|| Fault::error("what the registry knows of this agent is not known"))
     }
 
     /// Asked once for each past that is read at all.
@@ -160,6 +177,10 @@ fn object_or_empty(json: &Json) -> Value<'_> {
         Json::Null => Value::Json(&EMPTY),
         _ => Value::of_json(json),
     }
+}
+
+fn whole(number: u64) -> Value<'static> {
+    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 fn unanswered() -> Fault {

@@ -27,11 +27,8 @@ pub(super) fn read_budget(node: &Node, problems: &mut Problems) -> Option<Budget
     let timezone = read_timezone(&fields, "timezone", problems).unwrap_or_default();
     let window_micros = fields.duration("window", problems);
     let exceed = fields.word("action_on_exceed", keys::EXCEED_ACTIONS, problems);
-    if let Some(word) = exceed.filter(|word| word.value == "suspend") {
-        let message = "`suspend` needs a registry of agents, which this version does not have; write `deny`";
-        problems.add(word.at, message);
-    }
-    Some(BudgetSection { limits, timezone, window_micros, suspend: false })
+    let suspend = exceed.is_some_and(|word| word.value == "suspend");
+    Some(BudgetSection { limits, timezone, window_micros, suspend })
 }
 
 /// The limits of one unit, of which each month's must not be below its day's.

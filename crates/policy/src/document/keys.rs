@@ -15,6 +15,8 @@ pub(super) const DOCUMENT: &[&str] = &[
     "advice",
     "approval_timeout_secs",
     "approval",
+    "observe",
+    "anomalies",
 ];
 pub(super) const ENVELOPE: &[&str] = &["apiVersion", "kind", "metadata", "spec"];
 pub(super) const METADATA: &[&str] = &["name", "version", "description"];
@@ -53,6 +55,12 @@ pub(super) const ADVICE_REASONING: &[&str] = &["allow", "reason", "types", "deny
 pub(super) const ADVICE_CONTEXT: &[&str] = &["allow", "reason", "files", "never", "max_results", "max_bytes"];
 pub(super) const ADVICE_MEMORY: &[&str] = &["allow", "reason", "sessions", "max_results"];
 pub(super) const ADVICE_RATE_LIMIT: &[&str] = &["max_wait", "skip_when_spent"];
+pub(super) const ANOMALIES: &[&str] = &["loops", "spikes", "leaks", "unknown_hosts", "exfiltration"];
+pub(super) const ANOMALIES_LOOPS: &[&str] = &["count", "window", "then"];
+pub(super) const ANOMALIES_SPIKES: &[&str] = &["sigma", "at_least", "then"];
+pub(super) const ANOMALIES_LEAKS: &[&str] = &["findings", "then"];
+/// Of `anomalies.unknown_hosts` and `anomalies.exfiltration`.
+pub(super) const ANOMALIES_RESPONSE: &[&str] = &["then"];
 
 /// Words of `default`.
 pub(super) const DEFAULTS: &[&str] = &["deny", "ask", "allow"];
@@ -62,6 +70,10 @@ pub(super) const EFFECTS: &[&str] = &["allow", "deny", "ask", "defer", "redact",
 pub(super) const CREDENTIAL_ACTIONS: &[&str] = &["redact_only", "block", "alert_only", "alert_and_redact"];
 /// Words of `budget.action_on_exceed`.
 pub(super) const EXCEED_ACTIONS: &[&str] = &["deny", "suspend"];
+/// Words of `then` in `anomalies`.
+pub(super) const RESPONSES: &[&str] = &["alarm", "ask", "deny", "suspend"];
+/// What stands in place of a part of `anomalies` that is not watched.
+pub(super) const OFF: &str = "off";
 /// Capabilities without a parameter.
 pub(super) const CAPABILITY_NAMES: &[&str] = &[
     "file_read",
@@ -92,10 +104,5 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     (
         "syscalls",
         "`syscalls` is enforced by a kernel layer, which a gate is not; write rules on `action.commands` and `action.paths`",
-    ),
-    ("observe", "`observe` is not supported by this version of the document; remove it"),
-    (
-        "anomalies",
-        "`anomalies` is not supported by this version of the document; write rules on `session.count(…)`",
     ),
 ];

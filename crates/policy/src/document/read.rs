@@ -1,6 +1,7 @@
 //! From the tree of nodes to the document: both forms, all keys, all problems.
 
 use super::advice::read_advice;
+use super::anomalies::{read_anomalies, read_observe};
 use super::budget::read_budget;
 use super::fields::Fields;
 use super::node::{self, Key, Node, Value};
@@ -87,6 +88,8 @@ fn read_body(body: &Node, path: &str, document: &mut Document, problems: &mut Pr
     document.capabilities =
         fields.get("capabilities").and_then(|node| sections::read_capabilities(node, problems));
     document.advice = fields.get("advice").and_then(|node| read_advice(node, problems));
+    document.observe = read_observe(&fields, problems);
+    document.anomalies = fields.get("anomalies").and_then(|node| read_anomalies(node, problems));
     document.approval_timeout_secs = fields.count("approval_timeout_secs", problems);
     if let Some(approval) =
         fields.get("approval").and_then(|node| Fields::closed(node, "approval", keys::APPROVAL, problems))

@@ -41,6 +41,11 @@ mod tests {
             ("active_hours", keys::ACTIVE_HOURS),
             ("capabilities", keys::CAPABILITIES),
             ("approval", keys::APPROVAL),
+            ("anomalies", keys::ANOMALIES),
+            ("anomalies_loops", keys::ANOMALIES_LOOPS),
+            ("anomalies_spikes", keys::ANOMALIES_SPIKES),
+            ("anomalies_leaks", keys::ANOMALIES_LEAKS),
+            ("anomalies_response", keys::ANOMALIES_RESPONSE),
             ("advice", keys::ADVICE),
             ("advice_idle", keys::ADVICE_IDLE),
             ("advice_intent", keys::ADVICE_INTENT),
@@ -80,6 +85,10 @@ mod tests {
             ("/definitions/rule/properties/then/enum", keys::EFFECTS),
             ("/definitions/data/properties/credential_action/enum", keys::CREDENTIAL_ACTIONS),
             ("/definitions/budget/properties/action_on_exceed/enum", keys::EXCEED_ACTIONS),
+            ("/definitions/anomalies_loops/properties/then/enum", keys::RESPONSES),
+            ("/definitions/anomalies_spikes/properties/then/enum", keys::RESPONSES),
+            ("/definitions/anomalies_leaks/properties/then/enum", keys::RESPONSES),
+            ("/definitions/anomalies_response/properties/then/enum", keys::RESPONSES),
             ("/definitions/advice_memory/properties/sessions/enum", keys::MEMORY_SESSIONS),
         ] {
             let listed = schema.pointer(pointer).and_then(Json::as_array).expect(pointer);
@@ -102,6 +111,15 @@ mod tests {
                 assert!(pattern.is_match(&format!("{prefix}x")) && !pattern.is_match(prefix), "{prefix}");
             }
             assert!(!pattern.is_match("something_else"));
+        }
+    }
+
+    #[test]
+    fn every_part_of_anomalies_can_be_turned_off() {
+        let schema = schema();
+        for part in keys::ANOMALIES {
+            let pointer = format!("/definitions/anomalies/properties/{part}/anyOf/0/const");
+            assert_eq!(schema.pointer(&pointer).and_then(Json::as_str), Some(keys::OFF), "{part}");
         }
     }
 

@@ -66,12 +66,7 @@ fn judge_budget(
     gathered: &mut Gathered<'_>,
 ) {
     for limit in &budget.limits {
-        let has_account = match limit.account {
-            Account::Agent => true,
-            Account::Team => !input.caller.team.is_empty(),
-            Account::Org => !input.caller.org.is_empty(),
-        };
-        if !has_account {
+        if !has_account(limit, input) {
             continue;
         }
         let rule = format!("budget.{}", limit.key);
@@ -88,19 +83,27 @@ fn judge_budget(
         match memory.answer(&Question::Spent(limit.account, limit.unit, from)) {
             Some(Answer::Amount(spent)) if spent < limit.most => {}
             Some(Answer::Amount(spent)) => {
-                gathered.say(
-                    Effect::Deny,
-                    rule,
-                    exceeded(limit, budget, spent),
-                    document,
-                    Position::default(),
-                );
+                let reason = exceeded(limit, budget, spent);
+                if budget.suspend && gathered.suspend.is_none() {
+                    gathered.suspend = Some(("budget", reason.clone()));
+                }
+                gathered.say(Effect::Deny, rule, reason, document, Position::default());
             }
             _ => gathered.say(Effect::Deny, rule, "the budget is not known", document, Position::default()),
         }
     }
 }
 
+/// Whether the caller has the account that the limit is on.
+pub(crate) fn has_account(limit: &Limit, input: &Input) -> bool {
+    match limit.account {
+        Account::Agent => true,
+        Account::Team => !input.caller.team.is_empty(),
+        Account::Org => !input.caller.org.is_empty(),
+    }
+}
+
+/// When the limit's window began.
 pub(crate) fn window_start(
     limit: &Limit,
     budget: &BudgetSection,

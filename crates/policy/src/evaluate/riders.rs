@@ -83,6 +83,14 @@ pub(super) fn apply(decision: &mut Decision, input: &Input, gathered: &Gathered<
             put(decision, path.clone(), replacement.clone());
         }
         if rule.then == Effect::Modify {
+            // Agent Assembly can replace texts and nothing else: what it cannot say must not be let through as it was.
+            let unsayable = changes.iter().find(|(_, value)| !matches!(value, Json::String(_)));
+            if let Some((path, _)) = unsayable.filter(|_| input.facts.door == "assembly") {
+                let reason =
+                    format!("rule `{}` changes `{path}` in a way that this protocol cannot say", rule.id);
+                *decision = Decision::deny(&rule.id, reason, decision.policy);
+                return;
+            }
             decision.effect = Effect::Modify;
             rename(decision, &rule.id, &rule.reason);
         } else if !changes.is_empty() && decision.effect == Effect::Allow {

@@ -8,10 +8,12 @@ use proctor_core::normalise::{Facts, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADAB
 
 use super::Gathered;
 use crate::calendar;
+use crate::condition::Acting;
 use crate::document::{CapabilitySection, Document, Position, ToolSection};
 use crate::input::Input;
+use crate::question::Memory;
 
-pub(super) fn judge(document: &Document, input: &Input, gathered: &mut Gathered<'_>) {
+pub(super) fn judge(document: &Document, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'_>) {
     if let Some(hours) = &document.active_hours
         && !calendar::is_active(hours, input.now)
     {
@@ -22,9 +24,9 @@ pub(super) fn judge(document: &Document, input: &Input, gathered: &mut Gathered<
         judge_capabilities(capabilities, document, &input.facts, gathered);
     }
     if let Some(tool) = tool_section(document, &input.facts) {
-        judge_tool(tool, document, input, gathered);
+        judge_tool(tool, document, input, memory, gathered);
     }
-    judge_deeds(document, input, gathered);
+    judge_deeds(document, input, memory, gathered);
 }
 
 /// Every host that the action reaches must be on the list. Only an action that does nothing but connect is *allowed* by being on
@@ -179,7 +181,7 @@ fn own_section<'a>(document: &'a Document, name: &str, tool: &str) -> Option<&'a
 
 /// What an action does besides being the tool that it says: its commands are judged by the entry for the shell, its writes by that
 /// for writing files. They can forbid and ask; they do not allow.
-fn judge_deeds(document: &Document, input: &Input, gathered: &mut Gathered<'_>) {
+fn judge_deeds(document: &Document, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'_>) {
     let facts = &input.facts;
     let runs = facts.kind == ActionKind::ProcessExec || !facts.commands.is_empty();
     for (does, tool) in [(runs, "shell"), (!facts.writes.is_empty(), "file_write")] {
@@ -190,27 +192,33 @@ fn judge_deeds(document: &Document, input: &Input, gathered: &mut Gathered<'_>) 
         if !section.allow {
             let rule = format!("tool:{}", section.name);
             gathered.say(Effect::Deny, rule, "tool denied by policy", document, section.at);
-        } else if asks(section, input) {
+        } else if asks(section, input, memory) {
             let reason = format!("tool `{}` requires approval here", section.name);
             gathered.say(Effect::Ask, "requires_approval", reason, document, section.at);
         }
     }
 }
 
-fn asks(section: &ToolSection, input: &Input) -> bool {
+fn asks(section: &ToolSection, input: &Input, memory: &dyn Memory) -> bool {
     let expression = section.requires_approval_if.as_ref();
     expression.is_some_and(|expression| {
-        expression.requires_approval(&input.facts, &|field| context_field(field, input))
+        expression.requires_approval(&input.facts, &|field| context_field(field, input, memory))
     })
 }
 
-fn judge_tool(tool: &ToolSection, document: &Document, input: &Input, gathered: &mut Gathered<'_>) {
+fn judge_tool(
+    tool: &ToolSection,
+    document: &Document,
+    input: &Input,
+    memory: &dyn Memory,
+    gathered: &mut Gathered<'_>,
+) {
     let rule = format!("tool:{}", tool.name);
     if !tool.allow {
         gathered.say(Effect::Deny, rule, "tool denied by policy", document, tool.at);
         return;
     }
-    if asks(tool, input) {
+    if asks(tool, input, memory) {
         let reason = format!("tool `{}` requires approval here", tool.name);
         gathered.say(Effect::Ask, "requires_approval", reason, document, tool.at);
         return;
@@ -218,14 +226,28 @@ fn judge_tool(tool: &ToolSection, document: &Document, input: &Input, gathered: 
     gathered.say(Effect::Allow, rule, format!("tool `{}` is allowed", tool.name), document, tool.at);
 }
 
-/// What an approval expression can know besides the action. What is not listed is unknown here.
-fn context_field(field: &str, input: &Input) -> Option<Json> {
+/// What an approval expression can know besides the action. What is not listed, or what only a registered agent or one with a team
+/// has, is unknown here: then guards on numbers and truths fire, and those on texts and tiers do not.
+fn context_field(field: &str, input: &Input, memory: &dyn Memory) -> Option<Json> {
+    if matches!(field, "agent.team_id" | "source.team_id") {
+        return text(&input.caller.team);
+    }
+    let acting = Acting::ask(input, memory)?;
+    let of_registered = |value: Json| acting.is_registered().then_some(value);
     match field {
-        "agent.depth" => Some(Json::from(input.facts.depth)),
-        "agent.is_root" => Some(Json::Bool(input.facts.depth == 0)),
-        "agent.team_id" | "source.team_id" if !input.caller.team.is_empty() => {
-            Some(Json::from(input.caller.team.as_str()))
-        }
+        "agent.depth" => Some(Json::from(acting.depth(input))),
+        "agent.is_root" => Some(Json::Bool(acting.depth(input) == 0)),
+        "agent.is_leaf" => of_registered(Json::Bool(acting.children() == 0)),
+        "agent.children_count" => of_registered(Json::from(acting.children())),
+        "agent.age" => of_registered(Json::from(acting.age_micros(input) / 1_000_000)),
+        "agent.risk_tier" => text(acting.risk()),
+        "agent.parent_agent_id" => text(acting.parent()),
+        "parent.risk_tier" => text(acting.parent_risk()),
+        "team.active_agents" if !input.caller.team.is_empty() => Some(Json::from(acting.team_agents())),
         _ => None,
     }
+}
+
+fn text(text: &str) -> Option<Json> {
+    (!text.is_empty()).then(|| Json::from(text))
 }

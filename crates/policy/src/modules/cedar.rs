@@ -85,15 +85,15 @@ impl CedarModule {
         Ok(CedarModule { by_kind, names, types })
     }
 
-    /// What the policies say about this action. They do not ask the past.
-    pub fn evaluate(&self, input: &Input, _memory: &dyn Memory) -> Vec<Opinion> {
+    /// What the policies say about this action. Of the past they see only what the registry knows.
+    pub fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
         let Some((_, slice)) = self.by_kind.iter().find(|(kind, _)| *kind == input.facts.kind) else {
             return vec![refusal("cedar", "the kind of the action is unknown")];
         };
         if slice.size == 0 {
             return Vec::new();
         }
-        let request = match self.request(input, &slice.reads) {
+        let request = match self.request(input, memory, &slice.reads) {
             Ok(request) => request,
             Err(error) => {
                 return vec![refusal("cedar", &format!("the action cannot be shown to Cedar: {error}"))];
@@ -128,7 +128,7 @@ impl CedarModule {
         opinions.into_iter().map(|(_, opinion)| opinion).collect()
     }
 
-    fn request(&self, input: &Input, reads: &context::Reads) -> Result<Request, String> {
+    fn request(&self, input: &Input, memory: &dyn Memory, reads: &context::Reads) -> Result<Request, String> {
         let facts = &input.facts;
         let (resource_type, resource) = match facts.kind {
             ActionKind::FileOperation => (&self.types.path, &facts.path),
@@ -139,7 +139,8 @@ impl CedarModule {
         let entity = |kind: &EntityTypeName, id: &str| {
             EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
         };
-        let context = Context::from_pairs(context::pairs(input, reads)).map_err(|error| error.to_string())?;
+        let context =
+            Context::from_pairs(context::pairs(input, memory, reads)).map_err(|error| error.to_string())?;
         Request::new(
             entity(&self.types.agent, &input.caller.principal),
             entity(&self.types.action, facts.kind.word()),

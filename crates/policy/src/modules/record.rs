@@ -4,6 +4,7 @@ use jiff::tz::TimeZone;
 
 use proctor_core::json::Json;
 
+use crate::condition::Acting;
 use crate::input::Input;
 
 /// Members of `action`.
@@ -35,7 +36,20 @@ pub(super) const ACTION: [&str; 25] = [
     "findings",
 ];
 /// Members of `agent`.
-pub(super) const AGENT: [&str; 4] = ["name", "principal", "team", "org"];
+pub(super) const AGENT: [&str; 12] = [
+    "name",
+    "principal",
+    "team",
+    "org",
+    "risk_tier",
+    "depth",
+    "parent",
+    "parent_risk_tier",
+    "children",
+    "is_registered",
+    "age",
+    "team_agents",
+];
 /// Members of `session`.
 pub(super) const SESSION: [&str; 1] = ["id"];
 /// Members of `time`.
@@ -48,6 +62,7 @@ pub(super) enum Part<'i> {
     Text(&'i str),
     Built(String),
     Whole(u64),
+    Truth(bool),
     /// A decimal number.
     Decimal(rust_decimal::Decimal),
     Texts(Vec<&'i str>),
@@ -88,14 +103,28 @@ pub(super) fn action<'i>(input: &'i Input, name: &str) -> Option<Part<'i>> {
     })
 }
 
-/// The members of `agent`.
-pub(super) fn agent(input: &Input) -> [(&'static str, Part<'_>); 4] {
-    [
+/// The members of `agent`. What the registry knows is left out if it gave no answer, so that what reads it fails.
+pub(super) fn agent<'i>(input: &'i Input, acting: Option<&'i Acting>) -> Vec<(&'static str, Part<'i>)> {
+    let mut members = vec![
         ("name", Part::Text(&input.agent)),
         ("principal", Part::Text(&input.caller.principal)),
         ("team", Part::Text(&input.caller.team)),
         ("org", Part::Text(&input.caller.org)),
-    ]
+    ];
+    if let Some(acting) = acting {
+        let age = u64::try_from(acting.age_micros(input) / 1_000_000).unwrap_or(0);
+        members.extend([
+            ("risk_tier", Part::Text(acting.risk())),
+            ("depth", Part::Whole(u64::from(acting.depth(input)))),
+            ("parent", Part::Text(acting.parent())),
+            ("parent_risk_tier", Part::Text(acting.parent_risk())),
+            ("children", Part::Whole(acting.children())),
+            ("is_registered", Part::Truth(acting.is_registered())),
+            ("age", Part::Whole(age)),
+            ("team_agents", Part::Whole(acting.team_agents())),
+        ]);
+    }
+    members
 }
 
 /// The members of `session`.

@@ -23,6 +23,7 @@ use proctor_core::json::Json;
 use super::record::{self, ACTION, Part};
 use super::shape::{self, Syntax};
 use super::{ModuleProblem, Opinion, cut, is_rule_id};
+use crate::condition::Acting;
 use crate::input::Input;
 use crate::question::Memory;
 
@@ -81,9 +82,9 @@ impl RegoModule {
         Ok(RegoModule { program, policy })
     }
 
-    /// What the module says about this action. It does not ask the past.
-    pub fn evaluate(&self, input: &Input, _memory: &dyn Memory) -> Vec<Opinion> {
-        let value = input_value(input);
+    /// What the module says about this action. Of the past it sees only what the registry knows.
+    pub fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
+        let value = input_value(input, memory);
         if let Err(error) = self.measure(value.clone()) {
             return vec![refusal(&format!("the module could not be evaluated: {error}"))];
         }
@@ -223,11 +224,12 @@ fn refusal(reason: &str) -> Opinion {
     Opinion { effect: Effect::Deny, rule: "rego".to_owned(), reason: cut(reason) }
 }
 
-fn input_value(input: &Input) -> Value {
+fn input_value(input: &Input, memory: &dyn Memory) -> Value {
+    let acting = Acting::ask(input, memory);
     let action = ACTION.into_iter().filter_map(|name| record::action(input, name).map(|part| (name, part)));
     object([
         ("action", object_of(action)),
-        ("agent", object_of(record::agent(input))),
+        ("agent", object_of(record::agent(input, acting.as_ref()))),
         ("session", object_of(record::session(input))),
         ("time", object_of(record::time(input))),
     ])
@@ -248,6 +250,7 @@ fn part_value(part: &Part<'_>) -> Value {
         Part::Text(text) => Value::from(*text),
         Part::Built(text) => Value::from(text.as_str()),
         Part::Whole(number) => Value::from(*number),
+        Part::Truth(truth) => Value::from(*truth),
         Part::Decimal(number) => number_value(&number.to_string()),
         Part::Texts(texts) => {
             Value::from(texts.iter().map(|text| Value::from(*text)).collect::<Vec<Value>>())

@@ -11,13 +11,33 @@ use super::cedar::CedarModule;
 use super::rego::RegoModule;
 use super::{ModuleProblem, Opinion};
 use crate::input::{FoundSecret, Input};
-use crate::question::{Answer, Memory, Question};
+use crate::question::{Answer, Memory, Question, Standing};
 
 struct Nothing;
 
 impl Memory for Nothing {
     fn answer(&self, _question: &Question) -> Option<Answer> {
         None
+    }
+}
+
+/// A registry that knows the agent.
+struct Registered;
+
+impl Memory for Registered {
+    fn answer(&self, question: &Question) -> Option<Answer> {
+        let standing = Standing {
+            risk: "high".to_owned(),
+            parent: "root".to_owned(),
+            parent_risk: "low".to_owned(),
+            depth: 2,
+            children: 3,
+            registered_at: Timestamp::parse("2025-11-15T20:44:07Z"),
+            team_agents: 4,
+            ..Standing::default()
+        };
+        matches!(question, Question::Standing(operation) if operation.is_empty())
+            .then(|| Answer::Standing(Some(Box::new(standing))))
     }
 }
 
@@ -103,6 +123,26 @@ fn cedar_permits_forbids_and_asks() {
     let permit = "@id(\"a\") @reason(\"Yes.\") permit (principal, action, resource);";
     assert_eq!(cedar(permit, ActionKind::Custom), [opinion(Effect::Allow, "a", "Yes.")]);
     assert_eq!(cedar("", ActionKind::Custom), []);
+}
+
+#[test]
+fn modules_see_what_the_registry_knows() {
+    let cedar = r#"@id("a") forbid (principal, action, resource) when {
+        context.agent.risk_tier == "high" && context.agent.depth == 2 && context.agent.parent == "root"
+        && context.agent.parent_risk_tier == "low" && context.agent.children == 3 && context.agent.is_registered
+        && context.agent.age == 60 && context.agent.team_agents == 4 };"#;
+    let module = CedarModule::compile("p.cedar", cedar).unwrap();
+    let input = input(ActionKind::ToolCall);
+    assert_eq!(module.evaluate(&input, &Registered), [opinion(Effect::Deny, "a", "")]);
+    // Without an answer the policy fails, which denies with its reason.
+    assert!(module.evaluate(&input, &Nothing).iter().all(|opinion| !opinion.reason.is_empty()));
+    assert_eq!(module.evaluate(&input, &Nothing).len(), 1);
+    let rego = "package proctor\nimport rego.v1\ndecision := {\"effect\": \"deny\", \"id\": \"a\"} if {\n\
+        agent := input.agent\nagent.risk_tier == \"high\"\nagent.depth == 2\nagent.parent == \"root\"\n\
+        agent.parent_risk_tier == \"low\"\nagent.children == 3\nagent.is_registered\nagent.age == 60\n\
+        agent.team_agents == 4\n}";
+    let module = RegoModule::compile("p.rego", rego).unwrap_or_else(|problems| panic!("{problems:?}"));
+    assert_eq!(module.evaluate(&input, &Registered), [opinion(Effect::Deny, "a", "")]);
 }
 
 #[test]

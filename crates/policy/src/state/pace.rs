@@ -1,5 +1,10 @@
 //! How often an action is repeated, and how many actions a minute a principal proposes. Only decisions that carry amounts of the units
 //! `repeat` and `pace` are counted, whatever their effect: where no document watches for anomalies, nothing is kept.
+//!
+//! Both cost the same however much has happened. A clock that goes back counts as if it stood still: nothing is counted twice or lost.
+
+mod minutes;
+mod repeats;
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
@@ -8,35 +13,70 @@ use proctor_core::time::Timestamp;
 
 use super::row::Row;
 use crate::question::Pace;
+use minutes::MinuteCounts;
+use repeats::Repeats;
 
 pub(super) const FOLD: &str = "pace";
 
+/// The most rows of either sort that one record drops because they are old.
+const SWEEP: usize = 4;
+
 #[derive(Debug, Default)]
-pub(super) struct Paces {}
+pub(super) struct Paces {
+    repeats: Repeats,
+    minutes: MinuteCounts,
+}
 
 impl Paces {
     pub(super) fn note(&mut self, envelope: &Envelope, rows: &mut Vec<Row>) {
-        let _ = (envelope, rows);
+        let mut is_watched = false;
+        for amount in &envelope.amounts {
+            match (amount.unit.as_str(), amount.limit, envelope.action) {
+                ("repeat", Some(seconds), Some(digest)) if seconds > 0 => {
+                    self.repeats.note(&envelope.principal, digest, seconds, envelope.time, rows);
+                    is_watched = true;
+                }
+                ("pace", ..) => {
+                    self.minutes.note(&envelope.principal, envelope.time, rows);
+                    is_watched = true;
+                }
+                _ => {}
+            }
+        }
+        if is_watched {
+            self.repeats.sweep(envelope.time, rows);
+            self.minutes.sweep(envelope.time, rows);
+        }
     }
 
+    /// How often the principal has proposed the action in the last so many seconds, the part before the present fixed window estimated.
     pub(super) fn repeats(&self, principal: &str, digest: Digest, seconds: u32, now: Timestamp) -> u64 {
-        let _ = (principal, digest, seconds, now);
-        0
+        self.repeats.count(principal, digest, seconds, now)
     }
 
+    /// How many actions a minute the principal has proposed.
     pub(super) fn pace(&self, principal: &str, now: Timestamp) -> Pace {
-        let _ = (principal, now);
-        Pace::default()
+        self.minutes.pace(principal, now)
     }
 
     pub(super) fn rows(&self, rows: &mut Vec<Row>) {
-        let _ = rows;
+        self.repeats.rows(rows);
+        self.minutes.rows(rows);
     }
 
     pub(super) fn load(&mut self, key: &str, value: &Json) -> Option<()> {
-        let _ = (key, value);
-        Some(())
+        match key.split_once('/')? {
+            ("r", key) => self.repeats.load(key, value),
+            ("m", principal) => self.minutes.load(principal, value),
+            _ => None,
+        }
     }
 
-    pub(super) fn finish_load(&mut self) {}
+    pub(super) fn finish_load(&mut self) {
+        self.repeats.finish_load();
+        self.minutes.finish_load();
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,112 +12,276 @@
 //! * `offline`, `online`: heartbeats stopped, or came again.
 //! * `told`: it has heard of the policy whose digest is in `policy`.
 //! * `op_paused`, `op_resumed`, `op_terminated`: `name` is the operation: `trace:span`, `agent:ID` or `*`. A terminated one stays so.
+//!
+//! How much is kept is bounded. Where there is no room, agents that have deregistered, are not stopped and started nobody that is
+//! known make it, the oldest first; a registration that finds none is not taken in, and so its token is no one's.
+
+mod agent;
+mod index;
+mod operations;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
-use proctor_core::record::{Envelope, Registration};
-use proctor_core::time::Timestamp;
+use proctor_core::record::{Envelope, claimed};
 
-use super::row::Row;
+use super::row::{Row, quoted, unquote};
 use crate::question::{Standing, Stop};
+use index::Index;
+use operations::Operations;
+
+pub use agent::AgentInfo;
 
 pub(super) const FOLD: &str = "registry";
 
-/// What is known of one agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentInfo {
-    /// Who it is.
-    pub principal: String,
-    /// Its identifier, as it gave it.
-    pub agent: String,
-    /// Its team.
-    pub team: String,
-    /// Its organisation.
-    pub org: String,
-    /// What it registered with; `None`: it never did, and is only here because it is stopped.
-    pub registration: Option<Registration>,
-    /// When it registered first.
-    pub registered_at: Timestamp,
-    /// The sequence of that record.
-    pub registered_seq: u64,
-    /// Whether it has deregistered.
-    pub is_deregistered: bool,
-    /// Whether its heartbeats have stopped.
-    pub is_offline: bool,
-    /// Causes of its own suspension, with reasons, in order.
-    pub suspended: Vec<(String, String)>,
-    /// Why it was killed, if it was.
-    pub killed: Option<String>,
-    /// Whether it goes on without a parent that is gone.
-    pub is_adrift: bool,
-    /// The policy that it has heard of.
-    pub told: Option<Digest>,
-    /// What it was last ordered: `suspended`, `resumed` or `killed`, and why.
-    pub last_order: Option<(String, String)>,
+/// The most agents above one that are looked at. Nobody knows whether one with more above it is stopped, so it is.
+const MAX_ANCESTORS: usize = 64;
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Agents that registered; and as many principals that did not and are stopped, and as many stopped `agent:ID`.
+    agents: usize,
+    /// Stopped operations of the form `trace:span`.
+    operations: usize,
 }
 
+const BOUNDS: Bounds = Bounds { agents: 100_000, operations: 10_000 };
+
 /// All agents, and stopped operations.
-#[derive(Debug, Default)]
-pub struct Registry {}
+#[derive(Debug)]
+pub struct Registry {
+    bounds: Bounds,
+    agents: BTreeMap<Arc<str>, AgentInfo>,
+    index: Index,
+    operations: Operations,
+}
+
+impl Default for Registry {
+    fn default() -> Registry {
+        Registry::with_bounds(BOUNDS)
+    }
+}
 
 impl Registry {
+    fn with_bounds(bounds: Bounds) -> Registry {
+        Registry {
+            bounds,
+            agents: BTreeMap::new(),
+            index: Index::default(),
+            operations: Operations::default(),
+        }
+    }
+
     pub(super) fn apply(&mut self, seq: u64, envelope: &Envelope, rows: &mut Vec<Row>) {
-        let _ = (seq, envelope, rows);
+        if let Some(change) = envelope.code.strip_prefix("op_") {
+            self.operations.apply(self.bounds, change, &envelope.name, rows);
+        } else if !envelope.principal.is_empty() {
+            self.apply_to_agent(seq, envelope, rows);
+        }
+    }
+
+    fn apply_to_agent(&mut self, seq: u64, envelope: &Envelope, rows: &mut Vec<Row>) {
+        let before = self.agents.get(envelope.principal.as_str());
+        let parent_is_gone = before.is_some_and(|agent| self.is_parent_gone(agent));
+        let mut after = agent::after(before, seq, envelope, parent_is_gone);
+        // A token that is somebody's already stays with that one.
+        if let Some(registration) = after.as_mut().and_then(|agent| agent.registration.as_mut())
+            && let Some(token) = registration.token
+            && self.by_token(&token).is_some_and(|holder| holder.principal != envelope.principal)
+        {
+            registration.token = None;
+        }
+        if before == after.as_ref() {
+            return;
+        }
+        let had_registration = before.is_some_and(|agent| agent.registration.is_some());
+        let is_known = before.is_some();
+        let has_room = match &after {
+            None => true,
+            Some(agent) if agent.registration.is_some() => had_registration || self.make_room(rows),
+            Some(_) => is_known || self.agents.len() - self.index.registered() < self.bounds.agents,
+        };
+        if has_room {
+            self.put(&envelope.principal, after, rows);
+        }
+    }
+
+    fn is_parent_gone(&self, agent: &AgentInfo) -> bool {
+        !agent.parent().is_empty() && self.get(agent.parent()).is_none_or(|parent| !parent.is_registered())
+    }
+
+    /// Sees to it that one more agent can be taken in, if that is possible.
+    fn make_room(&mut self, rows: &mut Vec<Row>) -> bool {
+        while self.index.registered() >= self.bounds.agents {
+            let Some(principal) = self.index.oldest_droppable() else { return false };
+            self.put(&principal, None, rows);
+        }
+        true
+    }
+
+    fn put(&mut self, principal: &str, after: Option<AgentInfo>, rows: &mut Vec<Row>) {
+        let before = self.agents.remove_entry(principal);
+        let key = before.as_ref().map_or_else(|| Arc::from(principal), |(key, _)| Arc::clone(key));
+        if let Some((key, before)) = &before {
+            self.index.remove(key, before);
+        }
+        match after {
+            Some(after) => {
+                rows.push(after.row());
+                self.index.add(&key, &after);
+                self.agents.insert(Arc::clone(&key), after);
+            }
+            None => rows.push(Row::delete(FOLD, &quoted(principal))),
+        }
+        self.review(&key);
+        // One that has lost its last child may have become one that can be dropped, and the other way round.
+        let parent = |agent: &AgentInfo| Arc::<str>::from(agent.parent());
+        let parents = [before.as_ref().map(|(_, agent)| parent(agent)), self.get(principal).map(parent)];
+        for parent in parents.iter().flatten().filter(|parent| !parent.is_empty()) {
+            self.review(parent);
+        }
+    }
+
+    fn review(&mut self, principal: &Arc<str>) {
+        if let Some(agent) = self.agents.get(principal) {
+            self.index.review(principal, agent);
+        }
     }
 
     /// One agent.
     pub fn get(&self, principal: &str) -> Option<&AgentInfo> {
-        let _ = principal;
-        None
+        self.agents.get(principal)
     }
 
     /// The agent whose token has this digest; deregistered ones have none.
     pub fn by_token(&self, token: &Digest) -> Option<&AgentInfo> {
-        let _ = token;
-        None
+        self.get(self.index.holder(token)?)
     }
 
     /// All agents, by principal.
     pub fn list(&self) -> impl Iterator<Item = &AgentInfo> {
-        std::iter::empty()
+        self.agents.values()
     }
 
     /// Those that it has started, by principal.
     pub fn children(&self, principal: &str) -> impl Iterator<Item = &AgentInfo> {
-        let _ = principal;
-        std::iter::empty()
+        self.index.children(principal).filter_map(|child| self.get(child))
+    }
+
+    /// How many registered agents a team has; an empty name is no team.
+    pub fn team_agents(&self, team: &str) -> u64 {
+        self.index.team(team)
     }
 
     /// The agent itself, the one that started it, and so on up.
     pub fn lineage(&self, principal: &str) -> Vec<&AgentInfo> {
-        let _ = principal;
-        Vec::new()
+        let mut lineage: Vec<&AgentInfo> = Vec::new();
+        let mut next = self.get(principal);
+        while let Some(agent) = next {
+            let is_known = lineage.iter().any(|below| below.principal == agent.principal);
+            if is_known || lineage.len() > MAX_ANCESTORS {
+                break;
+            }
+            lineage.push(agent);
+            next = self.get(agent.parent());
+        }
+        lineage
     }
 
     /// Why an agent is stopped, if it is: by itself or by one above it.
     pub fn stop(&self, principal: &str) -> Option<Stop> {
-        let _ = principal;
-        None
+        let agent = self.get(principal)?;
+        agent.own_stop().or_else(|| self.stop_above(agent))
+    }
+
+    fn stop_above(&self, agent: &AgentInfo) -> Option<Stop> {
+        let stopped = |reason: String| Some(Stop { rule: "agent.parent_stopped".to_owned(), reason });
+        let mut below = agent;
+        for _ in 0..MAX_ANCESTORS {
+            if below.is_adrift || below.parent().is_empty() {
+                return None;
+            }
+            let name = below.parent();
+            let Some(above) = self.get(name) else {
+                return stopped(format!("the agent `{name}` above it is not registered any more"));
+            };
+            if let Some(stop) = above.own_stop() {
+                return stopped(format!("the agent `{name}` above it is stopped: {}", stop.reason));
+            }
+            if above.registration.is_none() {
+                return stopped(format!("the agent `{name}` above it is not registered any more"));
+            }
+            below = above;
+        }
+        stopped(format!("more than {MAX_ANCESTORS} agents stand above it"))
     }
 
     /// Operations that are paused or terminated: the operation, and whether it is terminated.
     pub fn operations(&self) -> impl Iterator<Item = (&str, bool)> {
-        std::iter::empty()
+        self.operations.list()
     }
 
     pub(super) fn standing(&self, principal: &str, team: &str, operation: &str) -> Option<Standing> {
-        let _ = (principal, team, operation);
-        None
+        let agent = self.get(principal);
+        let stop = self.stop(principal).or_else(|| self.operation_stop(principal, agent, operation));
+        let team_agents = self.team_agents(team);
+        let Some(agent) = agent else {
+            let nothing_is_known = stop.is_none() && team_agents == 0;
+            return (!nothing_is_known).then(|| Standing { stop, team_agents, ..Standing::default() });
+        };
+        let registration = agent.registration.as_ref();
+        let parent = self.get(agent.parent()).and_then(|parent| parent.registration.as_ref());
+        Some(Standing {
+            stop,
+            risk: registration.map(|own| own.risk.clone()).unwrap_or_default(),
+            parent: agent.parent().to_owned(),
+            parent_risk: parent.map(|parent| parent.risk.clone()).unwrap_or_default(),
+            depth: registration.map_or(0, |own| own.depth),
+            children: self.index.live_children(principal),
+            registered_at: agent.is_registered().then_some(agent.registered_at),
+            observe: registration.is_some_and(|own| own.observe),
+            team_agents,
+        })
+    }
+
+    fn operation_stop(&self, principal: &str, agent: Option<&AgentInfo>, operation: &str) -> Option<Stop> {
+        if self.operations.is_empty() {
+            return None;
+        }
+        let by_agent = agent.map(|agent| claimed(&format!("agent:{}", agent.agent))).unwrap_or_default();
+        let by_principal = claimed(&format!("agent:{principal}"));
+        self.operations.stop(&["*", &by_agent, &by_principal, operation])
     }
 
     pub(super) fn rows(&self, rows: &mut Vec<Row>) {
-        let _ = rows;
+        rows.extend(self.agents.values().map(AgentInfo::row));
+        self.operations.rows(rows);
     }
 
     pub(super) fn load(&mut self, key: &str, value: &Json) -> Option<()> {
-        let _ = (key, value);
-        Some(())
+        if !key.starts_with('"') {
+            return self.operations.load(key, value);
+        }
+        let (principal, rest) = unquote(key)?;
+        let agent = AgentInfo::load(&principal, value)?;
+        let is_whole = rest.is_empty() && !principal.is_empty();
+        (is_whole && self.agents.insert(principal.into(), agent).is_none()).then_some(())
     }
 
-    pub(super) fn finish_load(&mut self) {}
+    pub(super) fn finish_load(&mut self) {
+        self.index = Index::default();
+        for (principal, agent) in &self.agents {
+            self.index.add(principal, agent);
+        }
+        // Only now is known who has children.
+        for (principal, agent) in &self.agents {
+            self.index.review(principal, agent);
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use proctor_core::decision::Effect;
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
-use proctor_core::record::{Amount, Envelope, RecordKind};
+use proctor_core::record::{Amount, Envelope, RecordKind, Registration};
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 use rust_decimal::Decimal;

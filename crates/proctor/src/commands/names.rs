@@ -9,7 +9,7 @@ use crate::failure::{Failure, OK, Outcome};
 use crate::output;
 
 /// Programs that other people's software spawns, and that this build can be. `proctor` itself is always one.
-pub const PROGRAMS: &[&str] = &["proctor", "attest-engine"];
+pub const PROGRAMS: &[&str] = &["proctor", "attest-engine", "aa-gateway", "aa-runtime"];
 
 /// Names under which other people's software starts a program. A build that cannot be one of them says so instead of guessing.
 const KNOWN_NAMES: &[&str] = &["attest-engine", "agentcli", "aa-gateway", "aa-runtime"];

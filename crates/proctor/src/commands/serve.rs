@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_net::ahp::server::auth::{Credentials, may_listen};
 use proctor_net::ahp::server::unix::{Listening, UnixOptions};
@@ -17,7 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use crate::access::{Access, Mode, Owner};
+use crate::commands::follow::Followers;
 use crate::config::{Config, TlsFiles};
+use crate::doors::assembly::{self, AssemblyDoor};
 use crate::failure::{Failure, Outcome};
 use crate::{log, output, owner, watch};
 
@@ -29,6 +32,8 @@ pub struct Bound {
     pub grpc: SocketAddr,
     /// The Unix socket.
     pub socket: PathBuf,
+    /// The Unix socket of Agent Assembly.
+    pub assembly_socket: PathBuf,
 }
 
 pub(super) fn run(context: &Context) -> Outcome {
@@ -38,6 +43,7 @@ pub(super) fn run(context: &Context) -> Outcome {
         .build()
         .map_err(|error| Failure::from(error.to_string()))?;
     let stop = CancellationToken::new();
+    let followers = Followers::start(&context.config, &owner.engine)?;
     let outcome = runtime.block_on(async {
         let mut signals = StopSignals::catch()?;
         let serving = start(&context.config, &owner, &stop).await?;
@@ -49,13 +55,14 @@ pub(super) fn run(context: &Context) -> Outcome {
     });
     owner::answer_commands();
     owner.engine.finish();
+    followers.finish();
     // What still hangs must not keep the process.
     runtime.shutdown_background();
     outcome.map(|signal: i32| u8::try_from(128 + signal).unwrap_or(1))
 }
 
 /// Becomes the owner of the state directory; a server cannot be a relay.
-pub(super) fn own(config: &Config) -> Result<Owner, Failure> {
+pub fn own(config: &Config) -> Result<Owner, Failure> {
     let owner = match Access::open(config, Mode::Ahp)? {
         Access::Owner(owner) => owner,
         Access::Relay(_) => {
@@ -75,11 +82,11 @@ pub(super) fn own(config: &Config) -> Result<Owner, Failure> {
 }
 
 /// Doors that are open.
-pub(super) struct Serving {
+pub struct Serving {
     /// Where.
     pub bound: Bound,
-    /// A link to the socket, to be removed in the end.
-    link: Option<PathBuf>,
+    /// Links to sockets, to be removed in the end.
+    links: Vec<PathBuf>,
     tasks: tokio::task::JoinSet<std::io::Result<()>>,
 }
 
@@ -91,18 +98,14 @@ impl Serving {
                 log::say(&format!("a door closed with an error: {error}"));
             }
         }
-        if let Some(link) = &self.link {
+        for link in &self.links {
             let _ = std::fs::remove_file(link);
         }
     }
 }
 
 /// Opens all doors.
-pub(super) async fn start(
-    config: &Config,
-    owner: &Owner,
-    stop: &CancellationToken,
-) -> Result<Serving, Failure> {
+pub async fn start(config: &Config, owner: &Owner, stop: &CancellationToken) -> Result<Serving, Failure> {
     let tls = config.tls.as_ref().map(read_tls).transpose()?;
     let credentials = Arc::new(credentials(config, tls.as_ref())?);
     for address in [config.http, config.grpc] {
@@ -111,11 +114,14 @@ pub(super) async fn start(
     let http = bind(config.http).await?;
     let grpc = bind(config.grpc).await?;
     let link = config.ahp.socket.clone().unwrap_or_else(|| config.state.join("run").join("ahp.sock"));
-    let (listening, link) = bind_socket(&link).await?;
+    let (listening, ahp_link) = bind_socket(&link).await?;
+    let assembly = assembly_door(config, owner)?;
+    let (assembly_listening, assembly_link) = bind_socket(&assembly_socket(config)).await?;
     let bound = Bound {
         http: local_address(&http)?,
         grpc: local_address(&grpc)?,
         socket: listening.path().to_owned(),
+        assembly_socket: assembly_listening.path().to_owned(),
     };
     let server = owner.ahp.server();
     let options = ListenOptions { tls, ..ListenOptions::default() };
@@ -123,12 +129,67 @@ pub(super) async fn start(
     let app = http::router(server.clone(), Arc::clone(&credentials))
         .merge(websocket::router(server.clone(), Arc::clone(&credentials)))
         .merge(health);
-    let calls = grpc::routes(server.clone(), credentials);
+    let services = assembly::routes(&assembly);
+    let calls = grpc::routes(server.clone(), credentials).merge(services.clone());
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(listen::serve(http, app, options.clone(), stop.clone()));
-    tasks.spawn(listen::serve(grpc, calls, options, stop.clone()));
+    tasks.spawn(listen::serve(grpc, calls, options.clone(), stop.clone()));
     tasks.spawn(listening.serve(server, UnixOptions::default(), stop.clone()));
-    Ok(Serving { bound, link, tasks })
+    tasks.spawn(listen::serve_unix(assembly_listening, services, options, stop.clone()));
+    watch_door(&assembly, stop);
+    Ok(Serving { bound, links: ahp_link.into_iter().chain(assembly_link).collect(), tasks })
+}
+
+/// Opens the doors of Agent Assembly alone, as its own gateway has them.
+pub async fn start_gateway(
+    config: &Config,
+    owner: &Owner,
+    stop: &CancellationToken,
+) -> Result<(SocketAddr, Serving), Failure> {
+    let tls = config.tls.as_ref().map(read_tls).transpose()?;
+    let approvers = config.ahp.tokens.iter().any(|token| token.approver);
+    may_listen(config.grpc, approvers || tls.is_some())?;
+    let grpc = bind(config.grpc).await?;
+    let address = local_address(&grpc)?;
+    let assembly = assembly_door(config, owner)?;
+    let services = assembly::routes(&assembly);
+    let options = ListenOptions { tls, ..ListenOptions::default() };
+    let mut tasks = tokio::task::JoinSet::new();
+    let mut links = Vec::new();
+    let usual = config.state.join("run").join("assembly.sock");
+    let sockets = [Some(usual.clone()), config.assembly.socket.clone().filter(|named| *named != usual)];
+    for socket in sockets.into_iter().flatten() {
+        let (listening, link) = bind_socket(&socket).await?;
+        links.extend(link);
+        tasks.spawn(listen::serve_unix(listening, services.clone(), options.clone(), stop.clone()));
+    }
+    tasks.spawn(listen::serve(grpc, services, options, stop.clone()));
+    watch_door(&assembly, stop);
+    let bound = Bound { http: address, grpc: address, socket: usual.clone(), assembly_socket: usual };
+    Ok((address, Serving { bound, links, tasks }))
+}
+
+fn assembly_socket(config: &Config) -> PathBuf {
+    config.assembly.socket.clone().unwrap_or_else(|| config.state.join("run").join("assembly.sock"))
+}
+
+/// The door of Agent Assembly, with the people who may decide.
+fn assembly_door(config: &Config, owner: &Owner) -> Result<AssemblyDoor, Failure> {
+    let mut settings = config.assembly.door.clone();
+    for token in config.ahp.tokens.iter().filter(|token| token.approver) {
+        settings.approvers.push((token.name.clone(), Digest::from_bytes(token.digest()?)));
+    }
+    Ok(AssemblyDoor::new(Arc::clone(&owner.engine), settings))
+}
+
+/// Looks after agents until the server stops; then streams end.
+fn watch_door(door: &AssemblyDoor, stop: &CancellationToken) {
+    door.watch();
+    let (door, stop) = (door.clone(), stop.clone());
+    tokio::spawn(async move {
+        stop.cancelled().await;
+        door.close();
+    });
 }
 
 fn announce(context: &Context, bound: &Bound) -> Result<(), Failure> {
@@ -139,6 +200,7 @@ fn announce(context: &Context, bound: &Bound) -> Result<(), Failure> {
                 .with("http", bound.http.to_string())
                 .with("grpc", bound.grpc.to_string())
                 .with("ahp_socket", bound.socket.display().to_string())
+                .with("assembly_socket", bound.assembly_socket.display().to_string())
                 .with("state", state.display().to_string())
                 .with("pid", std::process::id()),
         );
@@ -149,6 +211,7 @@ fn announce(context: &Context, bound: &Bound) -> Result<(), Failure> {
     output::data(format!("        {}://{}/ahp", scheme("ws"), bound.http))?;
     output::data(format!("        {}", bound.socket.display()))?;
     output::data(format!("gRPC    {}://{}", scheme("http"), bound.grpc))?;
+    output::data(format!("        {}", bound.assembly_socket.display()))?;
     output::data(format!("state   {}", state.display()))
 }
 
@@ -201,7 +264,7 @@ fn read_tls(files: &TlsFiles) -> Result<ServerTls, Failure> {
 fn credentials(config: &Config, tls: Option<&ServerTls>) -> Result<Credentials, Failure> {
     let mut credentials = Credentials::none();
     let mut known = HashSet::new();
-    for token in &config.ahp.tokens {
+    for token in config.ahp.tokens.iter().filter(|token| !token.approver) {
         let digest = token.digest()?;
         // Who acts would be a guess.
         if !known.insert(digest) {
@@ -214,7 +277,7 @@ fn credentials(config: &Config, tls: Option<&ServerTls>) -> Result<Credentials, 
 }
 
 /// SIGINT and SIGTERM, caught from the moment that this is made.
-pub(super) struct StopSignals {
+pub struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }

@@ -16,6 +16,8 @@ pub struct Token {
     pub team: String,
     /// The organisation.
     pub org: String,
+    /// Whether it is a person's who decides approvals, and nothing else.
+    pub approver: bool,
     secret: SecretPlace,
 }
 
@@ -44,7 +46,7 @@ pub(super) fn read(table: &TokenTable, base: &Path) -> Result<Token, String> {
         (None, None, Some(variable)) => SecretPlace::Variable(variable.clone()),
         _ => return Err(format!("token `{name}`: give exactly one of `sha256`, `file` and `env`")),
     };
-    Ok(Token { name, team: table.team.clone(), org: table.org.clone(), secret })
+    Ok(Token { name, team: table.team.clone(), org: table.org.clone(), approver: table.approver, secret })
 }
 
 impl Token {

@@ -39,8 +39,13 @@ impl Answer {
 
     /// A deny for something that is no action: recorded as an alarm.
     pub fn malformed(reason: impl Into<String>, policy: Digest, receipt: &Receipt) -> Answer {
+        Answer::refused("malformed", reason, policy, receipt)
+    }
+
+    /// A deny before the policy was asked: recorded as an alarm.
+    pub fn refused(rule: &str, reason: impl Into<String>, policy: Digest, receipt: &Receipt) -> Answer {
         Answer {
-            decision: Decision::deny("malformed", reason, policy),
+            decision: Decision::deny(rule, reason, policy),
             recorded: Some(Recorded { id: receipt.id(), sequence: receipt.seq() }),
             session: None,
             args: None,

@@ -11,7 +11,7 @@ use proctor_ledger::store::{Filter, Order};
 use proctor_ledger::{NotRecorded, Reader};
 use proctor_policy::question::ApprovalState;
 
-use super::Engine;
+use super::{Engine, Notice};
 use crate::approver::{ApprovalOrder, ApproverKeys};
 
 /// Why an order was not carried out.
@@ -48,24 +48,42 @@ impl Engine {
         keys: &ApproverKeys,
     ) -> Result<(ApprovalOrder, u64), ApprovalRefusal> {
         let order = keys.check(signed).map_err(ApprovalRefusal::Credential)?;
-        let id = order.statement.approval;
+        let statement = &order.statement;
         // The signed statement is stored as it is.
-        if self.without_secrets(&order.statement.reason) != order.statement.reason {
+        if self.without_secrets(&statement.reason) != statement.reason {
             return Err(ApprovalRefusal::Credential(
                 "the reason holds a secret: write it without".to_owned(),
             ));
         }
+        let body =
+            Json::object().with("approver", order.approver.as_str()).with("signed", order.note.as_str());
         let approver = format!("approver:{}", order.approver);
+        let allowed = statement.verdict.word() == "allow";
+        let sequence = self.decide_as(&approver, statement.approval, allowed, &statement.reason, &body)?;
+        Ok((order, sequence))
+    }
+
+    /// Carries out the decision of somebody whose credential has been checked: a principal `approver:NAME`, or an agent where agents may
+    /// approve. Gives the sequence of its record.
+    pub fn decide_as(
+        &self,
+        approver: &str,
+        id: ApprovalId,
+        allowed: bool,
+        reason: &str,
+        body: &Json,
+    ) -> Result<u64, ApprovalRefusal> {
         let ask =
             self.find_ask(id).map_err(ApprovalRefusal::NotRecorded)?.ok_or(ApprovalRefusal::Unknown(id))?;
-        if !ask.approvers.is_empty() && !ask.approvers.contains(&order.approver) {
+        let named = |name: &String| approver.strip_prefix("approver:") == Some(name.as_str());
+        if !ask.approvers.is_empty() && !ask.approvers.iter().any(named) {
             return Err(ApprovalRefusal::NotNamed(ask.approvers.join(", ")));
         }
         let deadline = Instant::now() + self.answer;
         let mut inner = self.lock().map_err(ApprovalRefusal::NotRecorded)?;
         let info = inner.state.approval(id).ok_or(ApprovalRefusal::Decided(id))?;
         if *info.principal == *approver {
-            return Err(ApprovalRefusal::OwnRequest(approver));
+            return Err(ApprovalRefusal::OwnRequest(approver.to_owned()));
         }
         let mut envelope = self.envelope(RecordKind::Approval);
         if info.state != ApprovalState::Waiting {
@@ -78,25 +96,22 @@ impl Engine {
         let wait = info.expires.micros_since(info.asked_at);
         envelope.expires = Some(envelope.time.plus_micros(i64::try_from(wait).unwrap_or(i64::MAX / 4)));
         envelope.session = info.session;
-        envelope.principal = claimed(&approver);
+        envelope.principal = claimed(approver);
         envelope.agent = claimed(&info.agent);
         envelope.tool = claimed(&info.tool);
         envelope.approval = Some(id);
-        envelope.code = order.statement.verdict.word().to_owned();
-        envelope.rule = claimed(&self.without_secrets(&order.statement.reason));
+        envelope.code = if allowed { "allow" } else { "deny" }.to_owned();
+        envelope.rule = claimed(&self.without_secrets(reason));
         envelope.once = Some(format!("approval:{id}"));
         envelope.links = vec![ask.sequence];
-        let body = Json::object()
-            .with("approver", order.approver.as_str())
-            .with("signed", order.note.as_str())
-            .to_string()
-            .into_bytes();
+        let body = body.to_string().into_bytes();
         let pending = self.append(&mut inner, envelope, Some(body), Some(deadline));
         drop(inner);
         match pending.wait_until(deadline) {
             Ok(receipt) => {
                 self.decided.send_modify(|count| *count = count.wrapping_add(1));
-                Ok((order, receipt.seq()))
+                self.tell(Notice::Decided(id, allowed));
+                Ok(receipt.seq())
             }
             Err(NotRecorded::Once { .. }) => Err(ApprovalRefusal::Decided(id)),
             Err(problem) => Err(ApprovalRefusal::NotRecorded(problem.to_string())),

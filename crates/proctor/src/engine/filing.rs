@@ -5,7 +5,7 @@ use std::time::Instant;
 use proctor_core::record::Envelope;
 use proctor_ledger::{NotRecorded, Pending, Receipt};
 
-use super::{Engine, TRIES, Wait, waiting};
+use super::{Engine, Inner, TRIES, Wait, waiting};
 
 /// Records that belong together: all of them are on record, or the caller hears that they are not.
 pub struct Filing {
@@ -40,6 +40,14 @@ impl Engine {
         let deadline = Instant::now() + self.answer;
         let mut filing = Filing { records, pending: Vec::new(), deadline, refused: None };
         self.place(&mut filing, 0);
+        filing
+    }
+
+    /// The same, for one who holds the lock.
+    pub(super) fn file_under(&self, inner: &mut Inner, records: Vec<Filed>) -> Filing {
+        let deadline = Instant::now() + self.answer;
+        let mut filing = Filing { records, pending: Vec::new(), deadline, refused: None };
+        self.place_under(inner, &mut filing, 0, None);
         filing
     }
 
@@ -87,13 +95,17 @@ impl Engine {
                 return;
             }
         };
+        self.place_under(&mut inner, filing, done, first);
+    }
+
+    fn place_under(&self, inner: &mut Inner, filing: &mut Filing, done: usize, first: Option<u64>) {
         let first = first.unwrap_or(inner.next);
         for record in filing.records.iter().skip(done) {
             let mut envelope = record.envelope.clone();
             if record.about_first {
                 envelope.links = vec![first];
             }
-            let pending = self.append(&mut inner, envelope, record.body.clone(), Some(filing.deadline));
+            let pending = self.append(inner, envelope, record.body.clone(), Some(filing.deadline));
             filing.pending.push(pending);
         }
     }

@@ -1,15 +1,14 @@
 //! Questions that change nothing: what would be decided, what is left, what became of an approval.
 
-use proctor_core::action::Action;
 use proctor_core::decision::Decision;
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
-use proctor_core::normalise::{PathResolver, normalise};
+use proctor_core::normalise::PathResolver;
+use proctor_core::random::Randomness;
 use proctor_core::session::{Caller, SessionKey};
 use proctor_policy::budgets::{Remaining, remaining};
-use proctor_policy::input::Input;
 use proctor_policy::judge::{Request, judge};
 use proctor_policy::prepare::prepare;
-use proctor_policy::state::ApprovalInfo;
+use proctor_policy::state::{ApprovalInfo, Registry};
 
 use super::{Engine, Proposal};
 
@@ -41,27 +40,36 @@ impl Engine {
     /// What is left of a caller's budgets.
     pub fn budgets(&self, caller: &Caller) -> Result<Vec<Remaining>, String> {
         let policy = self.policy();
-        let now = self.clock.now();
-        let action = Action::default();
-        let facts = normalise(&action, None);
-        let digest = action.digest(&self.secret, &caller.principal, "");
-        let input = Input {
-            facts,
-            findings: Vec::new(),
-            caller: caller.clone(),
-            agent: String::new(),
-            session: SessionId::new(now, &*self.randomness),
-            digest,
-            now,
-            fresh_approval: ApprovalId::new(now, &*self.randomness),
-        };
+        let input = self.blank_input(caller);
         let inner = self.lock()?;
-        Ok(remaining(&policy, &input, &inner.state.view(caller, input.session, digest, now)))
+        let view = inner.state.view(caller, input.session, input.digest, input.now);
+        Ok(remaining(&policy, &input, &view))
     }
 
     /// An approval, if it is known.
     pub fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalInfo>, String> {
         Ok(self.lock()?.state.approval(id).cloned())
+    }
+
+    /// Looks at all approvals that are kept, and at the registry.
+    pub fn look_at_approvals<T>(
+        &self,
+        look: impl FnOnce(&mut dyn Iterator<Item = &ApprovalInfo>, &Registry) -> T,
+    ) -> Result<T, String> {
+        let inner = self.lock()?;
+        Ok(look(&mut inner.state.approvals(), inner.state.registry()))
+    }
+
+    /// So many random bytes.
+    pub fn random_bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.randomness.fill(&mut bytes);
+        bytes
+    }
+
+    /// The randomness.
+    pub fn randomness(&self) -> &dyn Randomness {
+        &*self.randomness
     }
 
     /// The moment, by the engine's clock.

@@ -29,6 +29,21 @@ pub enum Report {
     },
 }
 
+/// Something that an agent reports under an identifier of its own: recorded once, whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The identifier; unique for the principal.
+    pub id: String,
+    /// The thing itself.
+    pub data: Json,
+    /// The decision that it is the outcome of, if it binds to one.
+    pub decision: Option<RecordId>,
+    /// How that ended.
+    pub ending: Ending,
+    /// What it really cost.
+    pub spent: Spent,
+}
+
 /// What something really cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
@@ -141,7 +156,7 @@ impl Engine {
         envelope.principal = claimed(&caller.principal);
         envelope.team = claimed(&caller.team);
         envelope.org = claimed(&caller.org);
-        envelope.agent = claimed(&self.without_secrets(&key.agent));
+        envelope.agent = claimed(&self.agent_text(&key.agent));
         envelope.door = claimed(door);
         envelope.code = claimed(&self.without_secrets(code));
         let data = proctor_policy::prepare::cut_json(&policy, data);
@@ -155,13 +170,108 @@ impl Engine {
         }
         let amounts = differences(&[], spent.tokens, spent.cost_usd);
         if !amounts.is_empty() {
-            let settlement = self.beside(&envelope, RecordKind::Settlement, "", None, amounts);
+            let settlement = self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
             records.push(Filed::about_first(settlement, None));
         }
-        Ok(self.file(records))
+        self.file_spent(caller, records, &amounts)
+    }
+
+    /// Gives a reported event its place in the queue; `None` if it is on record already.
+    pub fn file_event(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        door: &str,
+        event: &Event,
+    ) -> Result<Option<Filing>, String> {
+        let mut key = caller.principal.clone();
+        key.push('/');
+        key.push_str(&event.id);
+        let once = format!("event:{}", proctor_core::digest::Digest::of(key.as_bytes()));
+        if self.ledger().reader().once(&once).map_err(|error| error.to_string())?.is_some() {
+            return Ok(None);
+        }
+        let key = SessionKey {
+            principal: caller.principal.clone(),
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+        };
+        let session = {
+            let mut inner = self.lock()?;
+            self.session(&mut inner, &key, caller, door)?
+        };
+        let mut envelope = self.envelope(RecordKind::Observation);
+        envelope.session = Some(session);
+        envelope.principal = claimed(&caller.principal);
+        envelope.team = claimed(&caller.team);
+        envelope.org = claimed(&caller.org);
+        envelope.agent = claimed(&self.agent_text(agent));
+        envelope.door = claimed(door);
+        "event".clone_into(&mut envelope.code);
+        envelope.once = Some(once);
+        let data = proctor_policy::prepare::cut_json(&self.policy(), &event.data);
+        let body = Json::object().with("data", data).to_string().into_bytes();
+        let mut records = vec![Filed::new(envelope.clone(), Some(body))];
+        let bound = match event.decision {
+            None => None,
+            Some(decision) => {
+                let outcome = Outcome {
+                    decision,
+                    ending: event.ending,
+                    result: Json::Null,
+                    tokens: event.spent.tokens,
+                    cost_usd: event.spent.cost_usd,
+                    binding: Some("trace_and_span"),
+                };
+                self.outcome_records(caller, door, &outcome).ok()
+            }
+        };
+        let amounts = match bound {
+            Some((outcome, amounts)) => {
+                records.extend(outcome);
+                amounts
+            }
+            // What binds to no check is billed in full.
+            None => {
+                let amounts = differences(&[], event.spent.tokens, event.spent.cost_usd);
+                if !amounts.is_empty() {
+                    let settlement =
+                        self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
+                    records.push(Filed::about_first(settlement, None));
+                }
+                amounts
+            }
+        };
+        self.file_spent(caller, records, &amounts).map(Some)
+    }
+
+    /// Gives records and the alarms that their amounts cause their places in the queue.
+    fn file_spent(
+        &self,
+        caller: &Caller,
+        mut records: Vec<Filed>,
+        amounts: &[Amount],
+    ) -> Result<Filing, String> {
+        let mut inner = self.lock()?;
+        if let Some(first) = records.first().map(|record| record.envelope.clone()) {
+            let crossed = self.settled_crossings(&inner, caller, &first, amounts);
+            records.extend(crossed.into_iter().map(|record| Filed { about_first: true, ..record }));
+        }
+        Ok(self.file_under(&mut inner, records))
     }
 
     fn outcome(&self, caller: &Caller, door: &str, outcome: &Outcome) -> Result<Filing, String> {
+        let (records, amounts) = self.outcome_records(caller, door, outcome)?;
+        self.file_spent(caller, records, &amounts)
+    }
+
+    fn outcome_records(
+        &self,
+        caller: &Caller,
+        door: &str,
+        outcome: &Outcome,
+    ) -> Result<(Vec<Filed>, Vec<Amount>), String> {
         let decision = outcome.decision;
         let reader = self.ledger().reader();
         let stranger = || format!("decision {decision} is not one of yours");
@@ -198,7 +308,7 @@ impl Engine {
         let mut records = vec![Filed::new(envelope.clone(), Some(body.to_string().into_bytes()))];
         if !amounts.is_empty() {
             let once = Some(format!("settlement:{decision}"));
-            let settlement = self.beside(&envelope, RecordKind::Settlement, "", once, amounts);
+            let settlement = self.beside(&envelope, RecordKind::Settlement, "", once, amounts.clone());
             records.push(Filed::new(settlement, None));
         }
         if denied {
@@ -206,7 +316,7 @@ impl Engine {
             records.push(Filed::new(alarm, None));
         }
         // All of them are on record before the agent hears of it.
-        Ok(self.file(records))
+        Ok((records, amounts))
     }
 
     /// A record about the same thing as another.

@@ -77,6 +77,18 @@ impl Listening {
         &self.file.path
     }
 
+    /// The next connection.
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket", feature = "grpc")),
+        expect(dead_code, reason = "only HTTP accepts this way")
+    )]
+    pub(crate) fn poll_accept(
+        &self,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<io::Result<UnixStream>> {
+        self.listener.poll_accept(cx).map_ok(|(stream, _)| stream)
+    }
+
     /// Serves until `stop` is cancelled; then what is in flight is answered and the file removed.
     pub async fn serve<H: EventHandler>(
         self,
@@ -91,7 +103,7 @@ impl Listening {
             let Some(place) = connections.admit() else { continue };
             let Ok(caller) = stream.peer_cred() else { continue };
             let uid = caller.uid();
-            if options.any_user || may_call(uid, own) {
+            if options.any_user || is_allowed(uid, own) {
                 let mut limits = options.limits.clone();
                 if !connections.is_crowded() {
                     limits.idle = limits.idle.map(|idle| idle.max(PATIENT));
@@ -105,8 +117,17 @@ impl Listening {
     }
 }
 
+/// Whether a user may call on a socket of ours.
+#[cfg_attr(
+    not(any(feature = "http", feature = "websocket", feature = "grpc")),
+    expect(dead_code, reason = "only HTTP asks")
+)]
+pub(crate) fn may_call(uid: u32) -> bool {
+    is_allowed(uid, rustix::process::geteuid().as_raw())
+}
+
 /// Our own user may, and root, who could become it anyway.
-fn may_call(uid: u32, own: u32) -> bool {
+fn is_allowed(uid: u32, own: u32) -> bool {
     uid == own || uid == 0
 }
 
@@ -217,7 +238,7 @@ mod tests {
 
     #[test]
     fn other_users_may_not_call() {
-        assert!(may_call(1000, 1000) && may_call(0, 1000));
-        assert!(!may_call(1001, 1000) && !may_call(1000, 0));
+        assert!(is_allowed(1000, 1000) && is_allowed(0, 1000));
+        assert!(!is_allowed(1001, 1000) && !is_allowed(1000, 0));
     }
 }

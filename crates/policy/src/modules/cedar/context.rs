@@ -8,7 +8,9 @@ use rust_decimal::{Decimal, RoundingStrategy};
 use proctor_core::json::Json;
 
 use super::super::record::{self, ACTION, Part};
+use crate::condition::Acting;
 use crate::input::Input;
+use crate::question::Memory;
 
 /// What policies read of the context.
 #[derive(Debug, Clone, Default)]
@@ -31,14 +33,19 @@ impl Reads {
     }
 }
 
-pub(super) fn pairs(input: &Input, reads: &Reads) -> Vec<(String, RestrictedExpression)> {
+pub(super) fn pairs(
+    input: &Input,
+    memory: &dyn Memory,
+    reads: &Reads,
+) -> Vec<(String, RestrictedExpression)> {
     let action = ACTION
         .into_iter()
         .filter(|name| reads.everything || reads.action.contains(name))
         .filter_map(|name| record::action(input, name).map(|part| (name, part)));
     let mut pairs = vec![("action".to_owned(), record_of(action))];
     if reads.everything || reads.agent {
-        pairs.push(("agent".to_owned(), record_of(record::agent(input))));
+        let acting = Acting::ask(input, memory);
+        pairs.push(("agent".to_owned(), record_of(record::agent(input, acting.as_ref()))));
     }
     if reads.everything || reads.session {
         pairs.push(("session".to_owned(), record_of(record::session(input))));
@@ -65,6 +72,7 @@ fn part_value(part: &Part<'_>) -> Option<RestrictedExpression> {
         Part::Text(text) => RestrictedExpression::new_string((*text).to_owned()),
         Part::Built(text) => RestrictedExpression::new_string(text.clone()),
         Part::Whole(number) => RestrictedExpression::new_long(i64::try_from(*number).unwrap_or(i64::MAX)),
+        Part::Truth(truth) => RestrictedExpression::new_bool(*truth),
         Part::Decimal(number) => decimal(*number),
         Part::Texts(texts) => RestrictedExpression::new_set(
             texts.iter().map(|text| RestrictedExpression::new_string((*text).to_owned())),

@@ -38,6 +38,34 @@ fn name() -> impl Strategy<Value = String> {
         .prop_map(str::to_owned)
 }
 
+/// What a record of kind `agent` says.
+fn agent_part() -> impl Strategy<Value = (&'static str, Option<Registration>)> {
+    let code = prop::sample::select(vec![
+        "registered",
+        "token",
+        "deregistered",
+        "forgotten",
+        "suspended",
+        "resumed",
+        "killed",
+        "offline",
+        "told",
+        "op_paused",
+        "op_resumed",
+        "op_terminated",
+    ]);
+    let registration = (prop::option::of(0u8..4), name(), 0u32..3, any::<bool>()).prop_map(
+        |(token, parent, depth, observe)| Registration {
+            token: token.map(digest),
+            parent,
+            depth,
+            observe,
+            ..Registration::default()
+        },
+    );
+    (code, prop::option::weighted(0.8, registration))
+}
+
 /// Any record at all; the time is a step from the record before.
 fn any_envelope() -> impl Strategy<Value = (i64, Envelope)> {
     let kind = prop_oneof![
@@ -46,6 +74,7 @@ fn any_envelope() -> impl Strategy<Value = (i64, Envelope)> {
         1 => Just(RecordKind::Retracted),
         1 => Just(RecordKind::Settlement),
         1 => Just(RecordKind::Approval),
+        3 => Just(RecordKind::Agent),
     ];
     let effect = prop::sample::select(vec![
         None,
@@ -58,9 +87,17 @@ fn any_envelope() -> impl Strategy<Value = (i64, Envelope)> {
     let who = (0u8..5, name(), name(), name(), name());
     let what = (prop::collection::vec(name(), 0..3), prop::collection::vec(any_amount(), 0..4));
     let approval_part = (prop::option::of(0u64..6), 0u8..3, prop::option::of(-DAY..9 * DAY), any::<bool>());
-    (step(), kind, effect, who, what, approval_part, prop::collection::vec(0u64..40, 0..2)).prop_map(
-        |(step, kind, effect, who, what, approval_part, links)| {
+    let links = prop::collection::vec(0u64..40, 0..2);
+    (step(), kind, effect, who, what, approval_part, links, agent_part()).prop_map(
+        |(step, kind, effect, who, what, approval_part, links, agent_part)| {
             let (id, action, expires, allow) = approval_part;
+            let code = if kind == RecordKind::Agent {
+                agent_part.0
+            } else if allow {
+                "allow"
+            } else {
+                "deny"
+            };
             let record = Envelope {
                 session: (who.0 > 0).then(|| session(who.0)),
                 principal: who.1,
@@ -74,8 +111,9 @@ fn any_envelope() -> impl Strategy<Value = (i64, Envelope)> {
                 approval: id.map(approval),
                 // Relative to the record; made absolute below.
                 expires: expires.map(Timestamp::from_micros),
-                code: if allow { "allow" } else { "deny" }.to_owned(),
+                code: code.to_owned(),
                 links,
+                registration: agent_part.1.map(Box::new),
                 ..envelope(kind, 0)
             };
             (step, record)
@@ -106,7 +144,8 @@ fn rows_are_the_state(limits: Limits, records: &[Envelope]) -> Result<(), TestCa
         let list = |state: &State| {
             let mut sessions: Vec<_> = state.sessions().cloned().collect();
             sessions.sort_by_key(|session| session.id);
-            (sessions, state.approvals().cloned().collect::<Vec<_>>())
+            let agents = state.registry().list().cloned().collect::<Vec<_>>();
+            (sessions, state.approvals().cloned().collect::<Vec<_>>(), agents)
         };
         prop_assert_eq!(list(&state), list(&loaded));
     }
@@ -151,6 +190,11 @@ fn damage_is_named() {
         ("rate", "x", "[1,1,-1,0]"),
         ("approval", "x", "[1]"),
         ("minute", "x", "[1,1]"),
+        ("registry", "alice", "[1,1]"),
+        ("registry", "\"alice\"", "[1]"),
+        ("registry", "\"alice\"", "[1,\"\",\"\",\"\",0,0,8,\"\",0,0,0]"),
+        ("registry", "\"alice\"", "[1,\"\",\"\",\"\",0,0,0,\"no digest\",0,0,0]"),
+        ("registry", "op\"a:b\"", "[1,2]"),
     ] {
         load(fold, key, value);
     }

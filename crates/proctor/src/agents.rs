@@ -1,0 +1,153 @@
+//! Orders to agents and operations, whoever gives them: found by any of their names, recorded, and told.
+
+use proctor_core::json::Json;
+use proctor_policy::state::{AgentInfo, Registry};
+
+use crate::engine::{AgentEvent, Engine};
+
+/// What an operator can order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Stop for now.
+    Suspend,
+    /// Go on.
+    Resume,
+    /// Stop for good, until resumed.
+    Kill,
+    /// Forget the agent.
+    Deregister,
+}
+
+impl Order {
+    const ALL: [Order; 4] = [Order::Suspend, Order::Resume, Order::Kill, Order::Deregister];
+
+    /// The word of the command.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Order::Suspend => "suspend",
+            Order::Resume => "resume",
+            Order::Kill => "kill",
+            Order::Deregister => "deregister",
+        }
+    }
+
+    /// The order of that word.
+    pub fn from_word(word: &str) -> Option<Order> {
+        Order::ALL.into_iter().find(|order| order.word() == word)
+    }
+
+    const fn code(self) -> &'static str {
+        match self {
+            Order::Suspend => "suspended",
+            Order::Resume => "resumed",
+            Order::Kill => "killed",
+            Order::Deregister => "forgotten",
+        }
+    }
+}
+
+/// How an agent stands, in a word.
+pub fn status(registry: &Registry, agent: &AgentInfo) -> &'static str {
+    if agent.killed.is_some() {
+        "killed"
+    } else if !agent.suspended.is_empty() {
+        "suspended"
+    } else if agent.is_deregistered {
+        "deregistered"
+    } else if registry.stop(&agent.principal).is_some() {
+        "stopped"
+    } else if agent.is_offline {
+        "offline"
+    } else {
+        "active"
+    }
+}
+
+/// An agent by principal, identifier, key or name; or by the beginning of one of the first two, if only one agent has it.
+pub fn find<'a>(registry: &'a Registry, named: &str) -> Result<&'a AgentInfo, String> {
+    if let Some(agent) = registry.get(named).or_else(|| registry.get(&format!("agent:{named}"))) {
+        return Ok(agent);
+    }
+    let is_named = |agent: &&AgentInfo| {
+        agent.agent == named
+            || agent.registration.as_ref().is_some_and(|own| own.name == named)
+            || crate::doors::assembly::key_of(agent) == named
+    };
+    let begins = |agent: &&AgentInfo| {
+        !named.is_empty() && (agent.principal.starts_with(named) || agent.agent.starts_with(named))
+    };
+    let named_so: Vec<&AgentInfo> = registry.list().filter(is_named).collect();
+    let candidates = if named_so.is_empty() { registry.list().filter(begins).collect() } else { named_so };
+    match candidates.as_slice() {
+        [one] => Ok(one),
+        [] => Err(format!("no agent is called `{named}`: `proctor agent list` shows all")),
+        [one, other, ..] => Err(format!(
+            "`{named}` can be `{}` or `{}`: use more of the name",
+            one.principal, other.principal
+        )),
+    }
+}
+
+/// Carries out an order. Gives what is known of the agent then.
+pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str) -> Result<Json, String> {
+    let (sequence, principal) = engine.change_agents_now(|registry, _| {
+        let mut event = match find(registry, named) {
+            Ok(agent) => AgentEvent::about(agent, order.code(), "cli"),
+            // Whoever has not registered can be stopped all the same, by the name that records show.
+            Err(_)
+                if order == Order::Suspend
+                    && (named.contains(':') || ["local", "anonymous"].contains(&named)) =>
+            {
+                AgentEvent {
+                    principal: named.to_owned(),
+                    code: order.code(),
+                    door: "cli",
+                    ..AgentEvent::default()
+                }
+            }
+            Err(problem) => return Err(problem),
+        };
+        event.name = "operator".to_owned();
+        event.reason = reason.to_owned();
+        event.body = Some(Json::object().with("by", by));
+        let principal = event.principal.clone();
+        Ok((vec![event], principal))
+    })?;
+    let status = engine.look_up(|registry| match registry.get(&principal) {
+        Some(agent) => status(registry, agent),
+        None if order == Order::Resume => "active",
+        None => "forgotten",
+    })?;
+    Ok(Json::object()
+        .with("principal", principal)
+        .with("status", status)
+        .with("seq", sequence.unwrap_or_default()))
+}
+
+/// Pauses, resumes or terminates an operation: `trace:span`, `agent:ID` or `*`.
+pub fn operate(engine: &Engine, operation: &str, word: &str, reason: &str, by: &str) -> Result<Json, String> {
+    let code = match word {
+        "pause" => "op_paused",
+        "resume" => "op_resumed",
+        "terminate" => "op_terminated",
+        _ => return Err(format!("unknown order `{word}`")),
+    };
+    if operation != "*" && !operation.contains(':') {
+        return Err(format!("`{operation}` is not an operation: it is `TRACE:SPAN`, `agent:ID` or `*`"));
+    }
+    let (sequence, ()) = engine.change_agents_now(|_, _| {
+        let event = AgentEvent {
+            code,
+            name: operation.to_owned(),
+            reason: reason.to_owned(),
+            door: "cli",
+            body: Some(Json::object().with("by", by)),
+            ..AgentEvent::default()
+        };
+        Ok((vec![event], ()))
+    })?;
+    Ok(Json::object()
+        .with("operation", operation)
+        .with("order", word)
+        .with("seq", sequence.unwrap_or_default()))
+}

@@ -1,0 +1,72 @@
+//! What follows the ledger while a server runs: Agent Assembly's chained log, and the webhook.
+
+use std::time::{Duration, Instant};
+
+use zeroize::Zeroizing;
+
+use crate::config::{Config, WebhookConfig};
+use crate::engine::Engine;
+use crate::failure::Failure;
+use crate::followers::{ChainFollower, EventKind, Handle, WebhookFollower, WebhookSettings};
+use crate::log;
+
+/// How long the chained log may take to be completed when a server stops; what is left is completed at the next start.
+const LOG_DRAIN: Duration = Duration::from_secs(60);
+
+/// How long the webhook may take; what is left is sent at the next start.
+const WEBHOOK_DRAIN: Duration = Duration::from_secs(3);
+
+/// The followers of a server.
+pub struct Followers {
+    log: Option<Handle>,
+    webhook: Option<Handle>,
+}
+
+impl Followers {
+    /// Starts those that are configured.
+    pub fn start(config: &Config, engine: &Engine) -> Result<Followers, Failure> {
+        let reader = || engine.ledger().reader();
+        let log = config.assembly.audit_dir.as_deref().map(|folder| ChainFollower::start(folder, reader()));
+        let webhook = config
+            .webhook
+            .as_ref()
+            .map(|webhook| WebhookFollower::start(webhook_settings(webhook)?, reader(), &config.state));
+        Ok(Followers { log: log.transpose()?, webhook: webhook.transpose()? })
+    }
+
+    /// Lets them pass on what is in the ledger, whose writer has been finished, and ends them.
+    pub fn finish(self) {
+        let followers =
+            [("the audit log", self.log, LOG_DRAIN), ("the webhook", self.webhook, WEBHOOK_DRAIN)];
+        for (name, follower, time) in followers {
+            let ended = follower.map(|follower| follower.finish(Instant::now() + time));
+            if let Some(Err(problem)) = ended {
+                log::say(&format!("{name} is not complete yet, the next start goes on with it: {problem}"));
+            }
+        }
+    }
+}
+
+fn webhook_settings(config: &WebhookConfig) -> Result<WebhookSettings, String> {
+    let secret = match (&config.secret_env, &config.secret_file) {
+        (None, None) => None,
+        (Some(variable), None) => {
+            let secret = std::env::var(variable);
+            Some(secret.map_err(|_| format!("webhook: the variable `{variable}` is not set"))?)
+        }
+        (None, Some(file)) => {
+            let secret = std::fs::read_to_string(file);
+            Some(secret.map_err(|error| format!("webhook: {}: {error}", file.display()))?)
+        }
+        (Some(_), Some(_)) => return Err("webhook: give `secret_env` or `secret_file`, not both".to_owned()),
+    };
+    let secret = secret.map(|secret| Zeroizing::new(secret.trim_end().to_owned()));
+    if secret.as_ref().is_some_and(|secret| secret.len() < 16) {
+        return Err("webhook: a secret has at least 16 bytes".to_owned());
+    }
+    let events = match &config.events {
+        None => EventKind::usual(),
+        Some(words) => words.iter().map(|word| word.parse()).collect::<Result<_, String>>()?,
+    };
+    Ok(WebhookSettings { url: config.url.clone(), secret, events })
+}

@@ -1,0 +1,191 @@
+//! A check's context becomes an action.
+
+use proctor_core::action::{Action, ActionKind};
+use proctor_core::json::Json;
+use proctor_wire::assembly::proto::common::v1::ActionType;
+use proctor_wire::assembly::proto::policy::v1::action_context::Action as Context;
+use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, NetworkCallContext, ProcessExecContext};
+
+use super::DOOR;
+
+/// Tokens that a call to a model is taken to have when it does not say.
+const UNSAID_TOKENS: u64 = 1000;
+
+/// Why a check is not an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NoAction {
+    /// It is not one of this protocol: answered with an error.
+    Invalid(String),
+    /// It contradicts itself or hides what it does: answered with a deny.
+    Denied(String),
+}
+
+/// The action that a check asks about. `depth` is that of the agent in the registry.
+pub(super) fn action(request: &CheckActionRequest, depth: u32) -> Result<Action, NoAction> {
+    let context = request.context.as_ref().and_then(|context| context.action.as_ref());
+    let context = context.ok_or_else(|| NoAction::Invalid("`context` is missing".to_owned()))?;
+    let kind = kind(request.action_type, context)?;
+    let mut metadata = Json::object();
+    for (name, value) in [("trace_id", &request.trace_id), ("span_id", &request.span_id)] {
+        if !value.is_empty() {
+            metadata.push(name, value.as_str());
+        }
+    }
+    let mut action = Action { kind, depth, door: DOOR.to_owned(), ..Action::default() };
+    match context {
+        Context::LlmCall(call) => {
+            "llm_call".clone_into(&mut action.name);
+            action.model.clone_from(&call.model);
+            action.tokens =
+                u64::try_from(call.prompt_tokens).ok().filter(|tokens| *tokens > 0).unwrap_or(UNSAID_TOKENS);
+            metadata.push("contains_pii", call.contains_pii);
+        }
+        Context::ToolCall(call) => {
+            action.name.clone_from(&call.tool_name);
+            action.args = arguments(&call.args_json)?;
+            action.url.clone_from(&call.target_url);
+            said(&mut metadata, "tool_source", &call.tool_source);
+        }
+        Context::ToolResult(result) => {
+            action.name.clone_from(&result.tool_name);
+            action.result = text_or_json(&result.result_json);
+            action.url.clone_from(&result.source_url);
+            said(&mut metadata, "tool_source", &result.tool_source);
+        }
+        Context::FileOp(file) => {
+            let operation = file.operation.to_ascii_lowercase();
+            if !["read", "write", "append", "create", "delete"].contains(&operation.as_str()) {
+                let known = "it is one of read, write, append, create, delete";
+                return Err(NoAction::Invalid(format!(
+                    "unknown file operation `{}`: {known}",
+                    file.operation
+                )));
+            }
+            action.operation = operation;
+            action.path.clone_from(&file.path);
+            metadata.push("is_sensitive_path", file.is_sensitive_path);
+        }
+        Context::NetworkCall(call) => network(&mut action, &mut metadata, call)?,
+        Context::ProcessExec(process) => action.command = command_line(process),
+    }
+    metadata.push("action_type", type_of(context, kind).as_str_name());
+    action.metadata = metadata;
+    Ok(action)
+}
+
+/// The kind is what the context says, except that an agent is spawned by calling a tool. Any other contradiction is a deny.
+fn kind(claimed: i32, context: &Context) -> Result<ActionKind, NoAction> {
+    let kind = match context {
+        Context::LlmCall(_) => ActionKind::LlmCall,
+        Context::ToolCall(_) if claimed == i32::from(ActionType::AgentSpawn) => ActionKind::AgentSpawn,
+        Context::ToolCall(_) => ActionKind::ToolCall,
+        Context::ToolResult(_) => ActionKind::ToolResult,
+        Context::FileOp(_) => ActionKind::FileOperation,
+        Context::NetworkCall(_) => ActionKind::NetworkCall,
+        Context::ProcessExec(_) => ActionKind::ProcessExec,
+    };
+    let own = type_of(context, kind);
+    if claimed == i32::from(ActionType::ActionUnspecified) || claimed == i32::from(own) {
+        return Ok(kind);
+    }
+    let claimed =
+        ActionType::try_from(claimed).map_or_else(|_| claimed.to_string(), |it| it.as_str_name().to_owned());
+    Err(NoAction::Denied(format!(
+        "`action_type` is {claimed}, but the context is that of {}",
+        own.as_str_name()
+    )))
+}
+
+fn type_of(context: &Context, kind: ActionKind) -> ActionType {
+    match context {
+        Context::LlmCall(_) => ActionType::LlmCall,
+        Context::ToolCall(_) if kind == ActionKind::AgentSpawn => ActionType::AgentSpawn,
+        Context::ToolCall(_) => ActionType::ToolCall,
+        Context::ToolResult(_) => ActionType::ToolResult,
+        Context::FileOp(_) => ActionType::FileOperation,
+        Context::NetworkCall(_) => ActionType::NetworkCall,
+        Context::ProcessExec(_) => ActionType::ProcessExec,
+    }
+}
+
+fn said(metadata: &mut Json, name: &str, value: &str) {
+    if !value.is_empty() {
+        metadata.push(name, value);
+    }
+}
+
+/// Arguments that rules cannot look into would pass every guard on them.
+fn arguments(bytes: &[u8]) -> Result<Json, NoAction> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Json::Null);
+    }
+    Json::parse(bytes).map_err(|error| NoAction::Denied(format!("`args_json` is not JSON: {error}")))
+}
+
+/// A result may be any text.
+fn text_or_json(bytes: &[u8]) -> Json {
+    if bytes.is_empty() {
+        return Json::Null;
+    }
+    Json::parse(bytes).unwrap_or_else(|_| Json::String(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+fn network(action: &mut Action, metadata: &mut Json, call: &NetworkCallContext) -> Result<(), NoAction> {
+    let port = u16::try_from(call.port)
+        .map_err(|_| NoAction::Invalid(format!("port {} is not between 0 and 65535", call.port)))?;
+    action.host.clone_from(&call.host);
+    action.port = (port != 0).then_some(port);
+    said(metadata, "protocol", &call.protocol);
+    metadata.push("in_allowlist", call.in_allowlist);
+    if !call.host.is_empty() {
+        let protocol = if call.protocol.is_empty() { "tcp" } else { call.protocol.as_str() };
+        let host = if call.host.contains(':') && !call.host.starts_with('[') {
+            format!("[{}]", call.host)
+        } else {
+            call.host.clone()
+        };
+        action.url = match action.port {
+            Some(port) => format!("{protocol}://{host}:{port}"),
+            None => format!("{protocol}://{host}"),
+        };
+    }
+    Ok(())
+}
+
+/// The words as a shell would have to read them to run exactly this. A command without arguments is taken as a line: that is how some
+/// callers send it, and a program whose name has blanks is judged no less strictly for it.
+fn command_line(process: &ProcessExecContext) -> String {
+    if process.args.is_empty() {
+        return process.command.clone();
+    }
+    let words = std::iter::once(&process.command).chain(&process.args);
+    words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:=@%+,".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stay_words() {
+        let process = ProcessExecContext {
+            command: "bash".into(),
+            args: vec!["-c".into(), "rm -rf /tmp/it's".into(), String::new()],
+        };
+        assert_eq!(command_line(&process), r"bash -c 'rm -rf /tmp/it'\''s' ''");
+    }
+
+    #[test]
+    fn a_command_without_arguments_is_a_line() {
+        let process = ProcessExecContext { command: "rm -rf / # x".into(), args: Vec::new() };
+        assert_eq!(command_line(&process), "rm -rf / # x");
+    }
+}

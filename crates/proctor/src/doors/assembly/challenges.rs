@@ -1,0 +1,102 @@
+//! Nonces that were handed out: bound to one agent and one key, good for one attempt and half a minute.
+
+use std::collections::{BTreeSet, HashMap};
+
+use proctor_core::time::Timestamp;
+
+/// How long a nonce is good.
+pub(super) const LIFE_MICROS: i64 = 30_000_000;
+
+/// Nonces at a time; beyond it the oldest one is dropped.
+const MOST: usize = 65_536;
+
+pub(super) type Nonce = [u8; 32];
+
+#[derive(Debug, Default)]
+pub(super) struct Challenges {
+    open: HashMap<Nonce, Challenge>,
+    by_expiry: BTreeSet<(Timestamp, Nonce)>,
+}
+
+#[derive(Debug)]
+struct Challenge {
+    expires: Timestamp,
+    agent_id: String,
+    public_key: String,
+}
+
+impl Challenges {
+    /// Remembers a fresh nonce; gives the moment when it expires.
+    pub(super) fn open(
+        &mut self,
+        nonce: Nonce,
+        agent_id: &str,
+        public_key: &str,
+        now: Timestamp,
+    ) -> Timestamp {
+        self.sweep(now);
+        let expires = now.plus_micros(LIFE_MICROS);
+        let challenge =
+            Challenge { expires, agent_id: agent_id.to_owned(), public_key: public_key.to_owned() };
+        self.open.insert(nonce, challenge);
+        self.by_expiry.insert((expires, nonce));
+        expires
+    }
+
+    /// Uses a nonce up, whoever shows it. Whether it was one for this agent and this key, and still good.
+    pub(super) fn burn(&mut self, nonce: &[u8], agent_id: &str, public_key: &str, now: Timestamp) -> bool {
+        let Ok(nonce) = Nonce::try_from(nonce) else { return false };
+        let Some(challenge) = self.open.remove(&nonce) else { return false };
+        self.by_expiry.remove(&(challenge.expires, nonce));
+        now < challenge.expires && challenge.agent_id == agent_id && challenge.public_key == public_key
+    }
+
+    fn sweep(&mut self, now: Timestamp) {
+        while let Some((expires, nonce)) = self.by_expiry.first().copied() {
+            if expires > now && self.open.len() < MOST {
+                return;
+            }
+            self.by_expiry.pop_first();
+            self.open.remove(&nonce);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    #[test]
+    fn a_nonce_is_good_once_for_one_agent_and_half_a_minute() {
+        let mut challenges = Challenges::default();
+        let open = |challenges: &mut Challenges, byte: u8| {
+            challenges.open([byte; 32], "did", "key", at(0));
+            [byte; 32]
+        };
+        let nonce = open(&mut challenges, 1);
+        assert!(challenges.burn(&nonce, "did", "key", at(29)));
+        assert!(!challenges.burn(&nonce, "did", "key", at(29)), "used up");
+        let nonce = open(&mut challenges, 2);
+        assert!(!challenges.burn(&nonce, "did", "key", at(30)), "expired");
+        let nonce = open(&mut challenges, 3);
+        assert!(!challenges.burn(&nonce, "other", "key", at(1)), "another agent");
+        assert!(!challenges.burn(&nonce, "did", "key", at(1)), "burned by the wrong one");
+        assert!(!challenges.burn(&[1; 31], "did", "key", at(1)));
+        assert!(challenges.open.is_empty() && challenges.by_expiry.is_empty());
+    }
+
+    #[test]
+    fn there_are_never_too_many() {
+        let mut challenges = Challenges::default();
+        for number in 0..=u32::try_from(MOST).unwrap() {
+            let mut nonce = [0; 32];
+            nonce[..4].copy_from_slice(&number.to_be_bytes());
+            challenges.open(nonce, "did", "key", at(0));
+        }
+        assert!(challenges.open.len() <= MOST && challenges.by_expiry.len() <= MOST);
+    }
+}

@@ -1,0 +1,42 @@
+//! All services of the door, as a router that a server takes.
+
+use axum::Router;
+use proctor_net::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleServiceServer;
+use proctor_net::assembly::services::approval::approval_service_server::ApprovalServiceServer;
+use proctor_net::assembly::services::audit::audit_service_server::AuditServiceServer;
+use proctor_net::assembly::services::invalidation::invalidation_service_server::InvalidationServiceServer;
+use proctor_net::assembly::services::policy::policy_service_server::PolicyServiceServer;
+use proctor_net::assembly::services::topology::topology_service_server::TopologyServiceServer;
+use proctor_wire::assembly::MAX_GRPC_MESSAGE;
+
+use super::AssemblyDoor;
+
+/// The services, and health.
+pub fn routes(door: &AssemblyDoor) -> Router {
+    macro_rules! service {
+        ($path:literal, $server:ident) => {
+            (
+                concat!("/", $path, "/{*method}"),
+                $server::new(door.clone())
+                    .max_decoding_message_size(MAX_GRPC_MESSAGE)
+                    .max_encoding_message_size(usize::MAX),
+            )
+        };
+    }
+    let (lifecycle_path, lifecycle) =
+        service!("assembly.agent.v1.AgentLifecycleService", AgentLifecycleServiceServer);
+    let (policy_path, policy) = service!("assembly.policy.v1.PolicyService", PolicyServiceServer);
+    let (audit_path, audit) = service!("assembly.audit.v1.AuditService", AuditServiceServer);
+    let (approval_path, approval) = service!("assembly.approval.v1.ApprovalService", ApprovalServiceServer);
+    let (topology_path, topology) = service!("assembly.topology.v1.TopologyService", TopologyServiceServer);
+    let (invalidation_path, invalidation) =
+        service!("assembly.gateway.v1.InvalidationService", InvalidationServiceServer);
+    Router::new()
+        .route_service(lifecycle_path, lifecycle)
+        .route_service(policy_path, policy)
+        .route_service(audit_path, audit)
+        .route_service(approval_path, approval)
+        .route_service(topology_path, topology)
+        .route_service(invalidation_path, invalidation)
+        .merge(proctor_net::health::routes(door.inner.stop.clone()))
+}

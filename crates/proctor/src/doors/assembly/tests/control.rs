@@ -1,0 +1,93 @@
+use futures_util::StreamExt;
+use proctor_net::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
+use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
+use proctor_wire::assembly::proto::agent::v1::ControlStreamRequest;
+use proctor_wire::assembly::proto::agent::v1::control_command::Command;
+use proctor_wire::assembly::proto::policy::v1::{OpControlSignal, OpControlSubscribeRequest};
+use tonic::Code;
+
+use super::*;
+use crate::agents::operate;
+use crate::doors::assembly::Replies;
+
+async fn orders(
+    gateway: &Gateway,
+    agent: &Agent,
+) -> Replies<proctor_wire::assembly::proto::agent::v1::ControlCommand> {
+    let request = ControlStreamRequest { agent_id: Some(agent.id()), credential_token: agent.token.clone() };
+    gateway.door.control_stream(Request::new(request)).await.unwrap().into_inner()
+}
+
+async fn next(orders: &mut Replies<proctor_wire::assembly::proto::agent::v1::ControlCommand>) -> String {
+    let command = tokio::time::timeout(Duration::from_secs(20), orders.next()).await.expect("an order comes");
+    match command.unwrap().unwrap().command.unwrap() {
+        Command::Suspend(it) => format!("suspend {}", it.reason),
+        Command::Resume(it) => format!("resume {}", it.note),
+        Command::Kill(it) => format!("kill {}", it.reason),
+        Command::PolicyUpdate(it) => format!("policy {} bytes", it.policy_bytes.len()),
+    }
+}
+
+#[tokio::test]
+async fn all_four_orders_arrive_and_again_after_a_reconnect() {
+    let (mut gateway, agent) = one_agent(ALLOW_ALL).await;
+    let mut stream = orders(&gateway, &agent).await;
+    give_order(&gateway, &agent, Order::Suspend, "one");
+    give_order(&gateway, &agent, Order::Resume, "two");
+    gateway.reload("default: deny\nrules: []\n");
+    give_order(&gateway, &agent, Order::Kill, "three");
+    for expected in ["suspend one", "resume two", "policy 24 bytes", "kill three"] {
+        assert_eq!(next(&mut stream).await, expected);
+    }
+    drop(stream);
+    gateway.restart().await;
+    let mut stream = orders(&gateway, &agent).await;
+    assert!(next(&mut stream).await.starts_with("kill "), "what holds is said again");
+    assert_eq!(next(&mut stream).await, "policy 24 bytes", "and the policy that no heartbeat has told of");
+    give_order(&gateway, &agent, Order::Resume, "four");
+    assert_eq!(next(&mut stream).await, "resume four");
+    let mut newer = orders(&gateway, &agent).await;
+    assert_eq!(next(&mut newer).await, "resume four");
+    assert_eq!(stream.next().await.unwrap().unwrap_err().code(), Code::Aborted, "the newer stream took over");
+}
+
+#[tokio::test]
+async fn children_follow_their_parent() {
+    let (gateway, parent) = one_agent(ALLOW_ALL).await;
+    let mut child = Agent::child_of(2, &parent);
+    gateway.register(&mut child).await.unwrap();
+    let mut stream = orders(&gateway, &child).await;
+    give_order(&gateway, &parent, Order::Suspend, "pause");
+    assert!(next(&mut stream).await.starts_with("suspend "));
+    assert_eq!(gateway.tool(&child, "x", "{}").await.policy_rule, "agent.parent_stopped");
+    assert!(gateway.heartbeat(&child).await.unwrap().should_suspend);
+    let mut grandchild = Agent::child_of(3, &child);
+    assert_eq!(gateway.register(&mut grandchild).await.unwrap_err().code(), Code::FailedPrecondition);
+    give_order(&gateway, &parent, Order::Resume, "go");
+    assert_eq!(next(&mut stream).await, "resume go");
+    assert_eq!(gateway.tool(&child, "x", "{}").await.decision(), Decision::Allow);
+}
+
+#[tokio::test]
+async fn operations_are_paused_and_terminated() {
+    let (gateway, agent) = one_agent(ALLOW_ALL).await;
+    let subscribe = OpControlSubscribeRequest { agent_id: Some(agent.id()) };
+    let refused = gateway.door.op_control_stream(Request::new(subscribe.clone())).await.err().unwrap();
+    assert_eq!(refused.code(), Code::Unauthenticated);
+    let mut stream =
+        gateway.door.op_control_stream(with_token(subscribe, &agent.token)).await.unwrap().into_inner();
+    let engine = gateway.engine();
+    operate(engine, "trace:span", "pause", "look", "uid:0").unwrap();
+    assert_eq!(decided(&gateway.tool(&agent, "x", "{}").await), (Decision::Deny, "operation.paused"));
+    operate(engine, "trace:span", "resume", "go", "uid:0").unwrap();
+    assert_eq!(gateway.tool(&agent, "x", "{}").await.decision(), Decision::Allow);
+    operate(engine, &format!("agent:{}", agent.did()), "terminate", "end", "uid:0").unwrap();
+    assert_eq!(decided(&gateway.tool(&agent, "x", "{}").await), (Decision::Deny, "operation.terminated"));
+    for (sequence, signal) in
+        [OpControlSignal::Pause, OpControlSignal::Resume, OpControlSignal::Terminate].into_iter().enumerate()
+    {
+        let message = stream.next().await.unwrap().unwrap();
+        assert_eq!((message.signal(), message.sequence), (signal, sequence as u64));
+    }
+    assert!(operate(engine, "nonsense", "pause", "", "uid:0").is_err());
+}

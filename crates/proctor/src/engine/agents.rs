@@ -1,0 +1,214 @@
+//! The registry of agents: changed by records only, and told to whoever follows.
+
+use proctor_core::digest::Digest;
+use proctor_core::json::Json;
+use proctor_core::record::{RecordKind, Registration, claimed};
+use proctor_core::time::Timestamp;
+use proctor_ledger::{NotRecorded, Receipt};
+use proctor_policy::state::{AgentInfo, Registry};
+
+use super::filing::Filed;
+use super::{Engine, Filing, Inner, Wait, waiting};
+
+/// Something that happens to an agent. What the codes mean stands in `proctor_policy::state`.
+#[derive(Debug, Clone, Default)]
+pub struct AgentEvent {
+    /// The agent concerned; empty for operations.
+    pub principal: String,
+    /// Its identifier.
+    pub agent: String,
+    /// Its team.
+    pub team: String,
+    /// Its organisation.
+    pub org: String,
+    /// What happens.
+    pub code: &'static str,
+    /// The cause, or the operation concerned.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+    /// What it registers with.
+    pub registration: Option<Box<Registration>>,
+    /// The policy that it is told of.
+    pub policy: Option<Digest>,
+    /// The door.
+    pub door: &'static str,
+    /// Who did it, and whatever else is to be kept.
+    pub body: Option<Json>,
+}
+
+impl AgentEvent {
+    /// Something that happens to a known agent.
+    pub fn about(agent: &AgentInfo, code: &'static str, door: &'static str) -> AgentEvent {
+        AgentEvent {
+            principal: agent.principal.clone(),
+            agent: agent.agent.clone(),
+            team: agent.team.clone(),
+            org: agent.org.clone(),
+            code,
+            door,
+            ..AgentEvent::default()
+        }
+    }
+}
+
+/// What followers of the registry hear, once it is on record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// An agent was suspended, resumed or killed, or has deregistered.
+    Order {
+        /// The agent.
+        principal: String,
+        /// `suspended`, `resumed`, `killed`, `deregistered` or `forgotten`.
+        code: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// An operation was paused, resumed or terminated.
+    Operation {
+        /// `trace:span`, `agent:ID` or `*`.
+        operation: String,
+        /// `op_paused`, `op_resumed` or `op_terminated`.
+        code: &'static str,
+    },
+    /// Another policy is in force.
+    Policy,
+    /// A person is asked.
+    Asked(proctor_core::id::ApprovalId),
+    /// A person has decided: whether it is allowed.
+    Decided(proctor_core::id::ApprovalId, bool),
+}
+
+/// How many notices wait for a slow follower before it has to look at the state itself.
+pub(super) const NOTICES: usize = 4096;
+
+impl Engine {
+    /// Hears what happens from now on. One that falls behind looks at the state.
+    pub fn notices(&self) -> tokio::sync::broadcast::Receiver<Notice> {
+        self.notices.subscribe()
+    }
+
+    pub(super) fn tell(&self, notice: Notice) {
+        // Nobody may be listening.
+        let _ = self.notices.send(notice);
+    }
+
+    /// Tells that nobody decided an approval in time; the asker hears of it when it asks again.
+    pub fn tell_expired(&self, notice: Notice) {
+        self.tell(notice);
+    }
+
+    /// Looks at the registry.
+    pub fn look_up<T>(&self, look: impl FnOnce(&Registry) -> T) -> Result<T, String> {
+        Ok(look(self.lock()?.state.registry()))
+    }
+
+    /// Changes the registry: `change` sees it as it is, and what it gives has its place in the queue before anything else changes.
+    pub fn change_agents<T, E: From<String>>(
+        &self,
+        change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), E>,
+    ) -> Result<(Filing, Vec<Notice>, T), E> {
+        let mut inner = self.lock()?;
+        let (events, value) = change(inner.state.registry(), self.clock.now())?;
+        let notices = events.iter().filter_map(notice).collect();
+        let records = events.into_iter().map(|event| self.agent_record(event)).collect();
+        Ok((self.file_under(&mut inner, records), notices, value))
+    }
+
+    /// Waits until a change of the registry is on record; then whoever follows is told.
+    pub async fn agents_changed(
+        &self,
+        (filing, notices): (Filing, Vec<Notice>),
+        wait: Wait,
+    ) -> Result<Vec<Receipt>, NotRecorded> {
+        let receipts = self.filed(filing, wait).await?;
+        for notice in notices {
+            self.tell(notice);
+        }
+        Ok(receipts)
+    }
+
+    /// Both at once, for a thread. Gives the sequence of the first record.
+    pub fn change_agents_now<T>(
+        &self,
+        change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), String>,
+    ) -> Result<(Option<u64>, T), String> {
+        let (filing, notices, value) = self.change_agents(change)?;
+        let recorded = waiting::now(self.agents_changed((filing, notices), Wait::Thread));
+        let receipts = recorded.map_err(|problem| problem.to_string())?;
+        Ok((receipts.first().map(Receipt::seq), value))
+    }
+
+    fn agent_record(&self, event: AgentEvent) -> Filed {
+        let mut envelope = self.envelope(RecordKind::Agent);
+        envelope.principal = claimed(&event.principal);
+        envelope.agent = claimed(&self.agent_text(&event.agent));
+        envelope.team = claimed(&event.team);
+        envelope.org = claimed(&event.org);
+        envelope.door = claimed(event.door);
+        event.code.clone_into(&mut envelope.code);
+        envelope.name = claimed(&match event.name.strip_prefix("agent:") {
+            Some(agent) => format!("agent:{}", self.agent_text(agent)),
+            None => self.without_secrets(&event.name),
+        });
+        envelope.rule = claimed(&self.without_secrets(&event.reason));
+        envelope.policy = event.policy;
+        envelope.registration = event.registration.map(|registration| {
+            let cut = |text: &str| claimed(&self.without_secrets(text));
+            Box::new(Registration {
+                name: cut(&registration.name),
+                reason: cut(&registration.reason),
+                tool: cut(&registration.tool),
+                parent: claimed(&registration.parent),
+                ..*registration
+            })
+        });
+        let cut =
+            |body: &Json| proctor_policy::prepare::cut_json(&self.policy(), body).to_string().into_bytes();
+        Filed::new(envelope, event.body.as_ref().map(cut))
+    }
+
+    /// A suspension that a decision gave cause for; it stands right behind the decision in the queue.
+    pub(super) fn suspend_behind(
+        &self,
+        inner: &mut Inner,
+        decided: &proctor_core::record::Envelope,
+        (cause, reason): (&'static str, String),
+        deadline: std::time::Instant,
+    ) -> Option<Notice> {
+        let known = inner.state.registry().get(&decided.principal);
+        // Once is enough: it stays suspended until the cause is gone.
+        if known.is_some_and(|agent| agent.suspended.iter().any(|(known, _)| known == cause)) {
+            return None;
+        }
+        let agent = known.map_or_else(|| decided.agent.clone(), |agent| agent.agent.clone());
+        let event = AgentEvent {
+            principal: decided.principal.clone(),
+            agent,
+            team: decided.team.clone(),
+            org: decided.org.clone(),
+            code: "suspended",
+            name: cause.to_owned(),
+            reason: reason.clone(),
+            door: "policy",
+            ..AgentEvent::default()
+        };
+        let filed = self.agent_record(event);
+        drop(self.append(inner, filed.envelope, filed.body, Some(deadline)));
+        Some(Notice::Order { principal: decided.principal.clone(), code: "suspended", reason })
+    }
+}
+
+fn notice(event: &AgentEvent) -> Option<Notice> {
+    match event.code {
+        "suspended" | "resumed" | "killed" | "deregistered" | "forgotten" => Some(Notice::Order {
+            principal: event.principal.clone(),
+            code: event.code,
+            reason: event.reason.clone(),
+        }),
+        "op_paused" | "op_resumed" | "op_terminated" => {
+            Some(Notice::Operation { operation: event.name.clone(), code: event.code })
+        }
+        _ => None,
+    }
+}

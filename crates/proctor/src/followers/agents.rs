@@ -1,0 +1,248 @@
+//! What records of agents say up to a place in the ledger: who started whom, and who is stopped.
+//!
+//! It is a fold of its own, up to the record that is being passed on and no further: so a line that is written again after a
+//! restart says the same as the first time, whatever happened to the agent later.
+
+use std::collections::HashMap;
+
+use proctor_core::record::{Envelope, RecordKind};
+use proctor_ledger::Reader;
+use proctor_ledger::store::{Filter, Order};
+
+/// Agents beyond this are not remembered; their lines then have no lineage.
+const MAX_AGENTS: usize = 200_000;
+
+/// Causes of suspension that are remembered for one agent.
+const MAX_CAUSES: usize = 16;
+
+/// Generations that are looked through.
+const MAX_DEPTH: usize = 64;
+
+/// All agents, by principal.
+#[derive(Debug, Default)]
+pub struct Agents(HashMap<String, Agent>);
+
+#[derive(Debug, Default, Clone)]
+struct Agent {
+    /// Its identifier, as it gave it.
+    id: String,
+    is_registered: bool,
+    parent: String,
+    depth: u32,
+    reason: String,
+    tool: String,
+    is_deregistered: bool,
+    is_killed: bool,
+    is_offline: bool,
+    suspended: Vec<String>,
+}
+
+/// Where an agent comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lineage {
+    /// The identifier of the first agent: itself, if nobody started it.
+    pub root: String,
+    /// The identifier of the agent that started it.
+    pub parent: Option<String>,
+    /// How many agents stand above it.
+    pub depth: u32,
+    /// Why it was started.
+    pub reason: Option<String>,
+    /// The tool that started it.
+    pub tool: Option<String>,
+}
+
+/// A change of an agent's status: the words before and after; the first is empty for an agent that is new.
+pub type StatusChange = (&'static str, &'static str);
+
+impl Agents {
+    /// What the records before `end` say.
+    pub fn before(reader: &Reader, end: u64) -> Result<Agents, String> {
+        let mut agents = Agents::default();
+        let filter = Filter { kinds: vec![RecordKind::Agent], seqs: Some(0..end), ..Filter::default() };
+        for record in reader.records(filter, Order::Ascending) {
+            agents.apply(&record.map_err(|error| error.to_string())?.envelope);
+        }
+        Ok(agents)
+    }
+
+    /// Takes in a record; gives the change of status, if there is one.
+    pub fn apply(&mut self, envelope: &Envelope) -> Option<StatusChange> {
+        let principal = envelope.principal.as_str();
+        if envelope.kind != RecordKind::Agent || principal.is_empty() || envelope.code.starts_with("op_") {
+            return None;
+        }
+        if envelope.code == "forgotten" {
+            let old = self.0.remove(principal).map_or("", |agent| agent.status());
+            return (old != "deregistered").then_some((old, "deregistered"));
+        }
+        if !self.0.contains_key(principal) && self.0.len() >= MAX_AGENTS {
+            return None;
+        }
+        let old = self.0.get(principal).map_or("", Agent::status);
+        let agent = self.0.entry(principal.to_owned()).or_default();
+        agent.apply(envelope);
+        let new = agent.status();
+        (old != new).then_some((old, new))
+    }
+
+    /// The change of status that a record would bring.
+    pub fn would_change(&self, envelope: &Envelope) -> Option<StatusChange> {
+        let known = self.0.get_key_value(&envelope.principal);
+        let mut alone =
+            Agents(known.map(|(name, agent)| (name.clone(), agent.clone())).into_iter().collect());
+        alone.apply(envelope)
+    }
+
+    /// Where a registered agent comes from.
+    pub fn lineage(&self, principal: &str) -> Option<Lineage> {
+        let agent = self.0.get(principal).filter(|agent| agent.is_registered)?;
+        let mut root = agent;
+        let mut root_name = agent.id.as_str();
+        for _ in 0..MAX_DEPTH {
+            if root.parent.is_empty() {
+                break;
+            }
+            // A parent that is not known is named as the record names it.
+            root_name = root.parent.as_str();
+            let Some(parent) = self.0.get(root.parent.as_str()) else { break };
+            root = parent;
+            root_name = parent.id.as_str();
+        }
+        let parent = (!agent.parent.is_empty())
+            .then(|| self.0.get(&agent.parent).map_or(&agent.parent, |parent| &parent.id).clone());
+        let filled = |text: &String| (!text.is_empty()).then(|| text.clone());
+        Some(Lineage {
+            root: root_name.to_owned(),
+            parent,
+            depth: agent.depth,
+            reason: filled(&agent.reason),
+            tool: filled(&agent.tool),
+        })
+    }
+}
+
+impl Agent {
+    fn apply(&mut self, envelope: &Envelope) {
+        if !envelope.agent.is_empty() {
+            self.id.clone_from(&envelope.agent);
+        }
+        let cause = envelope.name.as_str();
+        match envelope.code.as_str() {
+            "registered" => {
+                self.is_registered = true;
+                self.is_deregistered = false;
+                self.is_offline = false;
+                let registration = envelope.registration.as_deref().cloned().unwrap_or_default();
+                self.parent = registration.parent;
+                self.depth = registration.depth;
+                self.reason = registration.reason;
+                self.tool = registration.tool;
+            }
+            "deregistered" => self.is_deregistered = true,
+            "killed" => self.is_killed = true,
+            "offline" => self.is_offline = true,
+            "online" => self.is_offline = false,
+            "suspended" if self.suspended.len() < MAX_CAUSES && !self.is_suspended_by(cause) => {
+                self.suspended.push(cause.to_owned());
+            }
+            "resumed" if cause == "operator" => {
+                self.suspended.clear();
+                self.is_killed = false;
+            }
+            "resumed" => self.suspended.retain(|known| known != cause),
+            _ => {}
+        }
+    }
+
+    fn is_suspended_by(&self, cause: &str) -> bool {
+        self.suspended.iter().any(|known| known == cause)
+    }
+
+    fn status(&self) -> &'static str {
+        if self.is_deregistered {
+            "deregistered"
+        } else if self.is_killed {
+            "killed"
+        } else if !self.suspended.is_empty() {
+            "suspended"
+        } else if self.is_offline {
+            "offline"
+        } else {
+            "active"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctor_core::id::RecordId;
+    use proctor_core::record::Registration;
+    use proctor_core::time::Timestamp;
+
+    fn record(principal: &str, code: &str, cause: &str) -> Envelope {
+        let mut envelope =
+            Envelope::new(RecordId::from_bytes([1; 16]), Timestamp::from_micros(0), RecordKind::Agent);
+        envelope.principal = principal.to_owned();
+        envelope.agent = format!("id-{principal}");
+        envelope.code = code.to_owned();
+        envelope.name = cause.to_owned();
+        envelope
+    }
+
+    fn registered(principal: &str, parent: &str, depth: u32) -> Envelope {
+        let mut envelope = record(principal, "registered", "");
+        let registration = Registration { parent: parent.to_owned(), depth, ..Registration::default() };
+        envelope.registration = Some(Box::new(registration));
+        envelope
+    }
+
+    #[test]
+    fn statuses_change_as_the_registry_says() {
+        let mut agents = Agents::default();
+        let mut told = |code: &str, cause: &str| agents.apply(&record("a", code, cause));
+        assert_eq!(told("registered", ""), Some(("", "active")));
+        assert_eq!(told("token", ""), None);
+        assert_eq!(told("offline", ""), Some(("active", "offline")));
+        assert_eq!(told("suspended", "budget"), Some(("offline", "suspended")));
+        assert_eq!(told("suspended", "anomaly"), None);
+        assert_eq!(told("resumed", "budget"), None, "the other cause holds");
+        assert_eq!(told("killed", ""), Some(("suspended", "killed")));
+        assert_eq!(told("online", ""), None);
+        assert_eq!(told("deregistered", ""), Some(("killed", "deregistered")));
+        assert_eq!(told("registered", ""), Some(("deregistered", "killed")), "marks stay");
+        assert_eq!(told("resumed", "operator"), Some(("killed", "active")), "an operator ends all");
+        assert_eq!(told("op_paused", "*"), None);
+        assert_eq!(told("forgotten", ""), Some(("active", "deregistered")));
+        assert_eq!(told("registered", ""), Some(("", "active")), "nothing is left of it");
+    }
+
+    #[test]
+    fn lineages_lead_to_the_first_agent() {
+        let mut agents = Agents::default();
+        for envelope in [registered("a", "", 0), registered("b", "a", 1), registered("c", "b", 2)] {
+            agents.apply(&envelope);
+        }
+        let lineage = agents.lineage("c").unwrap();
+        assert_eq!(
+            (lineage.root.as_str(), lineage.parent.as_deref(), lineage.depth),
+            ("id-a", Some("id-b"), 2)
+        );
+        assert_eq!(agents.lineage("a").unwrap().root, "id-a");
+        assert_eq!(agents.lineage("a").unwrap().parent, None);
+        assert_eq!(agents.lineage("nobody"), None);
+        agents.apply(&record("a", "forgotten", ""));
+        assert_eq!(agents.lineage("c").unwrap().root, "a", "only its principal is known");
+        agents.apply(&record("stopped", "suspended", "operator"));
+        assert_eq!(agents.lineage("stopped"), None, "it never registered");
+    }
+
+    #[test]
+    fn agents_that_started_each_other_end_the_search() {
+        let mut agents = Agents::default();
+        agents.apply(&registered("a", "b", 1));
+        agents.apply(&registered("b", "a", 1));
+        assert!(agents.lineage("a").is_some());
+    }
+}
