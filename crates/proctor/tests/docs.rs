@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 
 /// Pages that show no command that could run.
 const WITHOUT_COMMANDS: &[&str] =
-    &["cli.md", "compatibility.md", "performance.md", "style.md", "verification.md"];
+    &["cli.md", "compatibility.md", "performance.md", "style.md", "verification.md", "webhook.md"];
 
 /// What stands above the generated part of `docs/cli.md`.
 const GENERATED: &str = "<!-- Below this line the page is made from `--help`. -->\n";

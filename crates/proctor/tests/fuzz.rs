@@ -13,6 +13,8 @@
 
 mod support;
 
+#[path = "fuzz/assembly.rs"]
+mod assembly;
 #[path = "fuzz/attest.rs"]
 mod attest;
 
@@ -137,6 +139,8 @@ const POLICIES: &[&[u8]] = &[
     b"version: '1'\nscope: team:blue\ndefault: ask\nschedule: { active_hours: { start: '09:00', end: '17:30', timezone: Europe/Berlin } }\ncapabilities: { allow: [file_read], deny: [terminal_exec] }\napproval: { timeout_seconds: 60, escalation_role: lead }\n",
     b"{\"version\":\"1\",\"rules\":[{\"id\":\"a\",\"when\":\"true\",\"then\":\"modify\",\"set\":{\"/args/x\":[1,{\"y\":null}]}}]}",
     b"apiVersion: x/v1\nkind: Policy\nmetadata: { name: n }\nspec:\n  rules:\n    - { id: b, when: 'true', then: defer, retry_after: 5s, taint: t }\n",
+    b"version: '1'\nobserve: ['trial-*', b]\nanomalies:\n  loops: { count: 3, window: 1m, then: deny }\n  spikes: off\n  leaks: { findings: 2, then: suspend }\n  unknown_hosts: { then: ask }\n  exfiltration: {}\nbudget: { daily_limit_usd: 5, team_monthly_limit_usd: 9.5, calls: { daily: 10 }, window: 1h, action_on_exceed: suspend }\n",
+    b"{\"version\":\"1\",\"anomalies\":{\"spikes\":{\"sigma\":2.5,\"at_least\":60,\"then\":\"alarm\"}},\"observe\":[],\"budget\":{\"tokens\":{\"monthly\":1},\"action_on_exceed\":\"deny\"}}",
 ];
 
 #[test]
@@ -188,6 +192,21 @@ fn documents() {
         "\u{feff}",
         "\u{85}",
         "expires: 1h",
+        "observe:",
+        "anomalies:",
+        "loops:",
+        "count: 1",
+        "window: 1m",
+        "spikes:",
+        "sigma: 1e3",
+        "at_least:",
+        "leaks:",
+        "findings: 0",
+        "unknown_hosts:",
+        "exfiltration:",
+        "off",
+        "action_on_exceed:",
+        "suspend",
     ];
     drive("document", &Material { words, valid: POLICIES }, |data| {
         proctor_policy::document::fuzz_document(data);

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use proctor_core::json::Json;
 use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
+use proctor_policy::state::AgentInfo;
 use proctor_wire::assembly::proto::common::v1::{ActionType, AgentIdentityAssurance};
 use proctor_wire::assembly::proto::policy::v1::{
     BatchCheckRequest, BatchCheckResponse, CheckActionRequest, CheckActionResponse, OpControlMessage,
@@ -81,6 +82,7 @@ impl PolicyService for AssemblyDoor {
 pub(super) struct Due {
     state: State,
     assurance: AgentIdentityAssurance,
+    returned: Option<Box<AgentInfo>>,
 }
 
 enum State {
@@ -113,26 +115,27 @@ impl AssemblyDoor {
                 let filing =
                     self.engine().file_refusal(&anonymous(), DOOR, "identity", stranger.reason, &about);
                 let state = State::Refused(filing, IDENTITY_RULE, stranger.reason.to_owned());
-                return Due { state, assurance: stranger.assurance };
+                return Due { state, assurance: stranger.assurance, returned: None };
             }
             Err(problem) => {
                 let answer = self.engine().unanswered(&problem);
                 return Due {
                     state: State::Unanswered(answer),
                     assurance: AgentIdentityAssurance::Unspecified,
+                    returned: None,
                 };
             }
         };
-        let assurance = asker.assurance;
+        let (assurance, returned) = (asker.assurance, asker.returned);
         let mut action = match action(request, asker.depth) {
             Ok(action) => action,
             Err(NoAction::Invalid(problem)) => {
-                return Due { state: State::Invalid(Status::invalid_argument(problem)), assurance };
+                return Due { state: State::Invalid(Status::invalid_argument(problem)), assurance, returned };
             }
             Err(NoAction::Denied(problem)) => {
                 let filing =
                     self.engine().file_refusal(&asker.caller, DOOR, "malformed", &problem, &about(request));
-                return Due { state: State::Refused(filing, "malformed", problem), assurance };
+                return Due { state: State::Refused(filing, "malformed", problem), assurance, returned };
             }
         };
         action.metadata.push("assurance", assurance_word(assurance));
@@ -151,11 +154,14 @@ impl AssemblyDoor {
         };
         let session = if request.trace_id.is_empty() { asker.home } else { request.trace_id.clone() };
         let proposal = Proposal { action, caller: asker.caller, agent: asker.agent, session };
-        Due { state: State::Decided(Box::new(self.engine().submit(proposal)), span), assurance }
+        Due { state: State::Decided(Box::new(self.engine().submit(proposal)), span), assurance, returned }
     }
 
     /// Waits until it is on record.
     async fn end(&self, due: Due, begun: Instant) -> Result<CheckActionResponse, Status> {
+        if let Some(agent) = &due.returned {
+            self.welcome(agent).await;
+        }
         let answer = match due.state {
             State::Invalid(status) => return Err(status),
             State::Unanswered(answer) => answer,

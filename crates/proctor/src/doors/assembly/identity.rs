@@ -143,6 +143,8 @@ pub(super) struct Asker {
     pub home: String,
     pub depth: u32,
     pub assurance: AgentIdentityAssurance,
+    /// The agent, if its silence is on record although it speaks.
+    pub returned: Option<Box<AgentInfo>>,
 }
 
 /// Why a check is refused before the policy is asked.
@@ -172,12 +174,14 @@ impl AssemblyDoor {
             if claimed.is_some_and(|id| !is_claimed(&agent, id)) {
                 return stranger("credential token registered to a different agent");
             }
+            let returned = self.has_returned(&agent).then(|| Box::new(agent.clone()));
             let asker = Asker {
                 caller: caller_of(&agent),
                 home: format!("registration {}", agent.registered_seq),
                 depth: agent.registration.as_ref().map_or(0, |registration| registration.depth),
                 agent: agent.agent,
                 assurance: AgentIdentityAssurance::Bound,
+                returned,
             };
             return Ok(Ok(asker));
         }
@@ -200,6 +204,7 @@ impl AssemblyDoor {
             home: "anonymous".to_owned(),
             depth: 0,
             assurance,
+            returned: None,
         };
         Ok(Ok(asker))
     }

@@ -176,12 +176,21 @@ impl AssemblyDoor {
 
     /// An agent has spoken; if its silence is on record, that it is back goes on record too.
     pub(super) async fn seen(&self, agent: &AgentInfo) {
-        let now = self.engine().now();
-        if lock(&self.inner.presence).speak(&agent.principal, now, agent.is_offline) {
-            // If this cannot be recorded, the next sign of life tries again.
-            if self.change(vec![AgentEvent::about(agent, "online", DOOR)]).await.is_err() {
-                lock(&self.inner.presence).keep(|principal| principal != agent.principal);
-            }
+        if self.has_returned(agent) {
+            self.welcome(agent).await;
+        }
+    }
+
+    /// An agent has spoken. Whether its silence is on record.
+    pub(super) fn has_returned(&self, agent: &AgentInfo) -> bool {
+        lock(&self.inner.presence).speak(&agent.principal, self.engine().now(), agent.is_offline)
+    }
+
+    /// That an agent is back goes on record.
+    pub(super) async fn welcome(&self, agent: &AgentInfo) {
+        // If this cannot be recorded, the next sign of life tries again.
+        if self.change(vec![AgentEvent::about(agent, "online", DOOR)]).await.is_err() {
+            lock(&self.inner.presence).keep(|principal| principal != agent.principal);
         }
     }
 

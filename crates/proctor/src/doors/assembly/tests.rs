@@ -5,6 +5,7 @@ mod audit;
 mod checks;
 mod control;
 mod lifecycle;
+mod simulation;
 
 use std::time::Duration;
 

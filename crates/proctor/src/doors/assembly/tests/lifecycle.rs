@@ -165,6 +165,12 @@ async fn silence_makes_an_agent_offline_and_a_word_brings_it_back() {
     let codes: Vec<String> =
         records(&gateway, RecordKind::Agent).into_iter().map(|(envelope, _)| envelope.code).collect();
     assert_eq!(codes, ["registered", "offline", "online"]);
+    // A check is a sign of life, too.
+    gateway.clock.pass(Duration::from_secs(91));
+    gateway.door.sweep().await;
+    assert_eq!(status().unwrap(), "offline");
+    gateway.tool(&agent, "x", "{}").await;
+    assert_eq!(status().unwrap(), "active");
 }
 
 #[tokio::test]

@@ -1,0 +1,1 @@
+//! A day in the life of several agents, at random.
