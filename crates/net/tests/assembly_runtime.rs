@@ -82,9 +82,7 @@ impl RuntimeHandler for Obedient {
     }
 
     async fn report(&self, event: AuditEvent) {
-        if event.event_id == "panic" {
-            panic!("as told");
-        }
+        assert!(event.event_id != "panic", "as told");
         if event.event_id == "slow" {
             self.0.gate.notified().await;
         }

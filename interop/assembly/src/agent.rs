@@ -39,16 +39,25 @@ impl Agent {
     /// What the registry calls it: the first 16 bytes of a hash of organisation, team and id.
     pub fn registry_key(&self) -> [u8; 16] {
         let AgentId { org_id, team_id, agent_id } = &self.id;
-        let digest: [u8; 32] = Sha256::digest(format!("{org_id}/{team_id}/{agent_id}")).into();
-        let mut key = [0; 16];
-        key.copy_from_slice(digest.first_chunk::<16>().expect("a hash has 32 bytes"));
-        key
+        half_hash(&format!("{org_id}/{team_id}/{agent_id}"))
     }
 
-    /// The same, as the topology has it: 32 digits.
+    /// What policies and the log call it: the same of its id alone, as 32 digits.
+    pub fn policy_id(&self) -> String {
+        hex::encode(half_hash(&self.id.agent_id))
+    }
+
+    /// The key as the topology has it: 32 digits.
     pub fn topology_id(&self) -> String {
         hex::encode(self.registry_key())
     }
+}
+
+fn half_hash(text: &str) -> [u8; 16] {
+    let digest: [u8; 32] = Sha256::digest(text).into();
+    let mut half = [0; 16];
+    half.copy_from_slice(digest.first_chunk::<16>().expect("a hash has 32 bytes"));
+    half
 }
 
 fn did(key: &SigningKey) -> String {

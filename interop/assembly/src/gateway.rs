@@ -159,10 +159,10 @@ impl Gateway {
         Link::new(endpoint.expect("an address").connect().await.expect("the gateway listens"))
     }
 
-    /// Asks it to end, and waits until it has.
-    pub fn terminate(mut self) -> ExitStatus {
+    /// Asks it to end, and waits until it has. Connections hear of it meanwhile.
+    pub async fn terminate(mut self) -> ExitStatus {
         self.signal(Signal::TERM);
-        self.wait()
+        tokio::task::spawn_blocking(move || self.wait()).await.expect("the gateway ends")
     }
 
     /// Ends it by force.

@@ -58,7 +58,7 @@ async fn an_approval_is_listed_watched_granted_and_used_once() {
     assert_eq!(next.decision(), Decision::Pending, "a grant is used once: {next:?}");
     assert_ne!(next.approval_id, asked.approval_id);
 
-    gateway.terminate();
+    gateway.terminate().await;
     let log = std::fs::read_to_string(place.log()).unwrap();
     let granted = place.logged().into_iter().find(|entry| entry.event_type() == "ApprovalGranted");
     let granted = granted.unwrap_or_else(|| panic!("the grant is in the log: {log}"));

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aa_proto::assembly::agent::v1::DeregisterRequest;
+use aa_proto::assembly::agent::v1::{DeregisterRequest, RegisterRequest};
 use aa_proto::assembly::common::v1::{AgentIdentityAssurance, Decision};
 use aa_proto::assembly::policy::v1::{CheckActionRequest, RedactRule};
 use interop_assembly::actions::{file, process, question, tool, tool_result};
@@ -70,7 +70,7 @@ async fn every_answer_is_in_the_log_after_an_orderly_end() {
     let gateway = place.start();
     let answered = Answered::default();
     ask_as_many(&gateway, 60, &answered).await;
-    gateway.terminate();
+    gateway.terminate().await;
     let answered = answered.lock().unwrap();
     assert_eq!(answered.len(), CALLERS * 60);
     assert_eq!(logged_traces(&place), *answered);
@@ -96,7 +96,7 @@ async fn every_answer_is_in_the_log_after_a_violent_end_and_a_restart() {
     let link = again.link().await;
     let agent = link.register("platform").await;
     link.check(&agent, tool("web_search", "{}")).await;
-    again.terminate();
+    again.terminate().await;
     let logged = logged_traces(&place);
     let lost: Vec<&String> = answered.difference(&logged).collect();
     assert!(lost.is_empty(), "{} of {} answers are not in the log: {lost:?}", lost.len(), answered.len());
@@ -138,7 +138,7 @@ async fn a_restart_keeps_agents_their_tokens_and_their_parents() {
     let link = gateway.link().await;
     let parent = link.register("platform").await;
     let mut child = link.register_child("platform", &parent).await;
-    gateway.terminate();
+    gateway.terminate().await;
 
     let gateway = place.start();
     let link = gateway.link().await;
@@ -148,9 +148,6 @@ async fn a_restart_keeps_agents_their_tokens_and_their_parents() {
         assert_eq!(answer.agent_identity_assurance(), AgentIdentityAssurance::Bound, "{answer:?}");
         assert!(!link.heartbeat(agent).await.unwrap().should_suspend);
     }
-    let again = link.registration(&parent).await.unwrap();
-    assert_eq!(link.lifecycle().register(again).await.unwrap_err().code(), Code::AlreadyExists);
-
     let own = std::mem::take(&mut child.token);
     assert_eq!(link.heartbeat(&child).await.unwrap_err().code(), Code::Unauthenticated, "an empty token");
     let request = DeregisterRequest { agent_id: Some(child.id.clone()), ..DeregisterRequest::default() };
@@ -167,6 +164,29 @@ async fn a_restart_keeps_agents_their_tokens_and_their_parents() {
     assert!(link.heartbeat(&child).await.unwrap().should_suspend, "who started it has left");
 }
 
+/// The released gateway says that the agent exists, and leaves it locked out.
+#[tokio::test]
+async fn whoever_lost_its_token_gets_another_with_its_key() {
+    let place = Place::new(OPEN);
+    let gateway = place.start();
+    let link = gateway.link().await;
+    let mut agent = link.register("platform").await;
+    let again = link.registration(&agent).await.unwrap();
+    let token = link.lifecycle().register(again).await.unwrap().into_inner().credential_token;
+    assert_ne!(token, agent.token);
+    assert_eq!(
+        link.heartbeat(&agent).await.unwrap_err().code(),
+        Code::Unauthenticated,
+        "the old token is void"
+    );
+    agent.token = token;
+    link.heartbeat(&agent).await.unwrap();
+    let stolen = link.registration(&agent).await.unwrap();
+    let stolen = RegisterRequest { possession_proof: vec![7; 64], ..stolen };
+    assert_eq!(link.lifecycle().register(stolen).await.unwrap_err().code(), Code::Unauthenticated);
+    link.heartbeat(&agent).await.unwrap();
+}
+
 #[tokio::test]
 async fn running_a_program_is_for_the_policy_to_decide() {
     let place = Place::new("version: \"1\"\ndefault: allow\ncapabilities:\n  deny: [network_outbound]\n");
@@ -174,7 +194,7 @@ async fn running_a_program_is_for_the_policy_to_decide() {
     let link = gateway.link().await;
     let agent = link.register("platform").await;
     assert_eq!(link.decision(&agent, process("ls", &["-l"])).await, Decision::Allow);
-    gateway.terminate();
+    gateway.terminate().await;
     place.set_policy("version: \"1\"\ndefault: allow\ncapabilities:\n  deny: [terminal_exec]\n");
     let gateway = place.start();
     let link = gateway.link().await;
@@ -256,7 +276,7 @@ async fn what_is_cut_has_a_path_and_a_kind_and_leaves_json() {
             r#"{"api_key":"[REDACTED:OpenAiKey]","body":"hello","nested":{"list":["x","[REDACTED:AwsAccessKey]"]}}"#
         );
     }
-    gateway.terminate();
+    gateway.terminate().await;
     let log = std::fs::read_to_string(place.log()).unwrap();
     assert!(!log.contains("sk-1234567890abcdefghij") && !log.contains("AKIAIOSFODNN7EXAMPLE"), "{log}");
     let redacted: Vec<_> =

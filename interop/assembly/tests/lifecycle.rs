@@ -112,10 +112,11 @@ async fn a_new_policy_is_told_to_agents_that_listen() {
     let link = gateway.link().await;
     let agent = link.register("platform").await;
     let mut commands = control(&link, &agent).await;
-    let first = policy_update(&mut commands).await;
-    place.set_policy("version: \"1\"\ndefault: deny\n");
-    let second = policy_update(&mut commands).await;
-    assert_ne!(first.new_policy_id, second.new_policy_id);
+    let denying = "version: \"1\"\ndefault: deny\n";
+    place.set_policy(denying);
+    let update = policy_update(&mut commands).await;
+    assert!(!update.new_policy_id.is_empty(), "{update:?}");
+    assert_eq!(String::from_utf8_lossy(&update.policy_bytes), denying);
     assert_eq!(link.decision(&agent, tool("web_search", "{}")).await, Decision::Deny);
 }
 

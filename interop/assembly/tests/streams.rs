@@ -76,7 +76,7 @@ async fn reports_are_kept_whole() {
     let answer = link.audit().stream_events(bearing(&agent.token, sent)).await.unwrap().into_inner();
     assert_eq!(answer.events_received, 2);
 
-    gateway.terminate();
+    gateway.terminate().await;
     let log = std::fs::read_to_string(place.log()).unwrap();
     for id in ["e-1", "e-2", "e-3", "e-4", "e-5"] {
         let reported = place.logged().into_iter().find(|entry| entry.payload["event_id"] == id);
@@ -111,7 +111,7 @@ async fn nobody_reports_for_another() {
     let sent = stream::iter([event(&other, "not-mine")]);
     let refused = link.audit().stream_events(bearing(&agent.token, sent)).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
-    gateway.terminate();
+    gateway.terminate().await;
     assert!(place.logged().iter().all(|entry| entry.payload["event_id"].is_null()), "nothing was written");
 }
 

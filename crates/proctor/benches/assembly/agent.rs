@@ -48,7 +48,7 @@ impl Agent {
         Ok(Agent { runtime, client, checks })
     }
 
-    /// The same agent, with what asks there: the floor knows nobody.
+    /// The same agent, which asks there as well. It does not register: a floor knows nobody.
     pub fn at(&self, endpoint: &str) -> Result<Agent, String> {
         let (runtime, client) = connected(endpoint, single)?;
         Ok(Agent { runtime, client, checks: Arc::new(self.checks.renumbered()) })

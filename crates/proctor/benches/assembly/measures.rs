@@ -110,7 +110,7 @@ impl<'a> Bench<'a> {
                 &micros(floor_p99),
                 &Goal::None,
             );
-            self.cost(&what, &gateway, &floor, table);
+            cost(&what, &gateway, &floor, table);
             gateway.end()?;
         }
         Ok(())
@@ -141,7 +141,7 @@ impl<'a> Bench<'a> {
                 &format!("{:.0}/s", floor.rate()),
                 &goal,
             );
-            self.cost(&what, &gateway, &floor, table);
+            cost(&what, &gateway, &floor, table);
             // An error if there were fewer.
             let answers = gateway.end()?;
             let records = if log.is_empty() { "recorded" } else { "recorded, and in the audit log" };
@@ -256,11 +256,11 @@ impl<'a> Bench<'a> {
         let like = gateways.first().ok_or("there is no gateway")?;
         Measured::floor(self.programs.empty_gateway()?, &like.agent)
     }
+}
 
-    fn cost(&self, what: &str, server: &Measured, floor: &Measured, table: &mut Table) {
-        let (cost, floor) = (micros(server.cost()), micros(floor.cost()));
-        table.row(&format!("{what}, CPU of the server for a check"), &cost, &floor, &Goal::None);
-    }
+fn cost(what: &str, server: &Measured, floor: &Measured, table: &mut Table) {
+    let (cost, floor) = (micros(server.cost()), micros(floor.cost()));
+    table.row(&format!("{what}, CPU of the server for a check"), &cost, &floor, &Goal::None);
 }
 
 fn over(time: Duration, floor: Duration) -> f64 {

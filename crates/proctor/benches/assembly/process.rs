@@ -58,7 +58,7 @@ impl Process {
             Stream::Errors => child.stderr.take().map(|output| Box::new(output) as _),
         };
         let input = child.stdin.take();
-        let (found, place) = mpsc::channel();
+        let (found, place) = mpsc::sync_channel(1);
         let copy = (stream == Stream::Errors).then(|| errors.to_owned());
         if let Some(output) = output {
             std::thread::spawn(move || listen(output, sign, &found, copy.as_deref()));
@@ -148,7 +148,7 @@ impl Drop for Process {
 fn listen(
     output: Box<dyn Read + Send>,
     sign: &str,
-    found: &mpsc::Sender<(String, Instant)>,
+    found: &mpsc::SyncSender<(String, Instant)>,
     copy: Option<&Path>,
 ) {
     let mut kept = String::new();
@@ -156,7 +156,7 @@ fn listen(
         let at = Instant::now();
         let Ok(line) = line else { return };
         if let Some((_, place)) = line.split_once(sign) {
-            let _ = found.send((place.trim().to_owned(), at));
+            let _ = found.try_send((place.trim().to_owned(), at));
         }
         if let Some(copy) = copy
             && kept.len() < SHOWN

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio_rustls::TlsConnector;
 use tonic::codegen::http::Uri;
 use tonic::transport::{Channel, Endpoint};
-use tower::service_fn;
+use tower::{Service, service_fn};
 
 use super::Options;
 use super::error::{ClientError, NotConnected, innermost};
@@ -104,21 +105,18 @@ fn network(
     Ok((uri, Place::Network { host, port, tls }))
 }
 
+/// A connection, and the making of one.
+type Link = TokioIo<Box<dyn Stream>>;
+type Connecting = Pin<Box<dyn Future<Output = Result<Link, NotConnected>> + Send>>;
+
 /// What the library calls for each connection.
 fn connector(
     place: Place,
     limit: Duration,
-) -> impl tower::Service<
-    Uri,
-    Response = TokioIo<Box<dyn Stream>>,
-    Error = NotConnected,
-    Future = impl Future<Output = Result<TokioIo<Box<dyn Stream>>, NotConnected>> + Send,
-> + Send
-+ Clone
-+ 'static {
-    service_fn(move |_: Uri| {
+) -> impl Service<Uri, Response = Link, Error = NotConnected, Future = Connecting> + Send + 'static {
+    service_fn(move |_: Uri| -> Connecting {
         let place = place.clone();
-        async move {
+        Box::pin(async move {
             match tokio::time::timeout(limit, open(place)).await {
                 Ok(Ok(stream)) => Ok(TokioIo::new(stream)),
                 Ok(Err(error)) => Err(NotConnected(error)),
@@ -127,7 +125,7 @@ fn connector(
                     format!("connecting took longer than {} ms", limit.as_millis()),
                 ))),
             }
-        }
+        })
     })
 }
 

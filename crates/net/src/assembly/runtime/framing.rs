@@ -106,9 +106,8 @@ impl Decoder {
 /// Appends a frame. What the framing has no form for is left out.
 pub(super) fn encode(framing: Framing, frame: &ServerFrame, out: &mut Vec<u8>) -> Result<(), FrameError> {
     match (framing, frame) {
-        (Framing::Tagged, frame) => frame.encode(out),
         (Framing::TaggedS, ServerFrame::ViolationAlert(_) | ServerFrame::HandshakeChallenge(_)) => Ok(()),
-        (Framing::TaggedS, frame) => frame.encode(out),
+        (Framing::Tagged | Framing::TaggedS, frame) => frame.encode(out),
         (Framing::Bare, ServerFrame::PolicyResponse(answer)) => bare::encode(&answer.encode_to_vec(), out),
         (Framing::Bare, _) => Ok(()),
     }

@@ -114,12 +114,11 @@ impl Operations {
                         match messages.next().await {
                             Ok(Some(message)) => {
                                 pause = FIRST_PAUSE;
-                                say(&format!(
-                                    "operation `{}`: {:?}",
-                                    shown(&message.op_id),
-                                    message.signal()
-                                ));
+                                // Said when it is done: whoever reads it may rely on it.
+                                let said =
+                                    format!("operation `{}`: {:?}", shown(&message.op_id), message.signal());
                                 self.obey(message);
+                                say(&said);
                             }
                             Ok(None) => break "the gateway ended the stream".to_owned(),
                             Err(error) => break error.to_string(),
