@@ -506,6 +506,9 @@ async fn the_gateway_of_a_named_state_directory_is_asked() {
     drop(program.folder);
 }
 
+/// Variables, flags, and a part of what is said.
+type Wrong<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], &'a str);
+
 #[tokio::test]
 async fn what_cannot_work_is_said_at_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -513,7 +516,7 @@ async fn what_cannot_work_is_said_at_once() {
     std::fs::write(&rules, "rules = 3").unwrap();
     let socket = folder.path().join("s.sock");
     let socket = socket.to_str().unwrap();
-    let wrong: [(&[(&str, &str)], &[&str], &str); 5] = [
+    let wrong: [Wrong<'_>; 5] = [
         (&[], &[], "AA_AGENT_ID"),
         (&[("AA_AGENT_ID", "../x")], &[], "`/` or `..`"),
         (

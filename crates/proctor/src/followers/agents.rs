@@ -26,6 +26,8 @@ pub struct Agents(HashMap<String, Agent>);
 struct Agent {
     /// Its identifier, as it gave it.
     id: String,
+    team: String,
+    org: String,
     is_registered: bool,
     parent: String,
     depth: u32,
@@ -40,9 +42,9 @@ struct Agent {
 /// Where an agent comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lineage {
-    /// The identifier of the first agent: itself, if nobody started it.
+    /// What the registry's key of the first agent is made of: itself, if nobody started it.
     pub root: String,
-    /// The identifier of the agent that started it.
+    /// The same of the agent that started it.
     pub parent: Option<String>,
     /// How many agents stand above it.
     pub depth: u32,
@@ -98,22 +100,22 @@ impl Agents {
     pub fn lineage(&self, principal: &str) -> Option<Lineage> {
         let agent = self.0.get(principal).filter(|agent| agent.is_registered)?;
         let mut root = agent;
-        let mut root_name = agent.id.as_str();
+        let mut root_name = agent.key_text();
         for _ in 0..MAX_DEPTH {
             if root.parent.is_empty() {
                 break;
             }
             // A parent that is not known is named as the record names it.
-            root_name = root.parent.as_str();
+            root_name = root.parent.clone();
             let Some(parent) = self.0.get(root.parent.as_str()) else { break };
             root = parent;
-            root_name = parent.id.as_str();
+            root_name = parent.key_text();
         }
         let parent = (!agent.parent.is_empty())
-            .then(|| self.0.get(&agent.parent).map_or(&agent.parent, |parent| &parent.id).clone());
+            .then(|| self.0.get(&agent.parent).map_or_else(|| agent.parent.clone(), Agent::key_text));
         let filled = |text: &String| (!text.is_empty()).then(|| text.clone());
         Some(Lineage {
-            root: root_name.to_owned(),
+            root: root_name,
             parent,
             depth: agent.depth,
             reason: filled(&agent.reason),
@@ -123,9 +125,16 @@ impl Agents {
 }
 
 impl Agent {
+    /// Organisation, team and agent: the registry's key is a hash of this.
+    fn key_text(&self) -> String {
+        format!("{}/{}/{}", self.org, self.team, self.id)
+    }
+
     fn apply(&mut self, envelope: &Envelope) {
         if !envelope.agent.is_empty() {
             self.id.clone_from(&envelope.agent);
+            self.team.clone_from(&envelope.team);
+            self.org.clone_from(&envelope.org);
         }
         let cause = envelope.name.as_str();
         match envelope.code.as_str() {

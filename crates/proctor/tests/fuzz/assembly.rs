@@ -302,7 +302,7 @@ fn assembly_server_frames() {
 #[test]
 fn assembly_bare_frames() {
     let mut some = Vec::new();
-    for payload in [&b""[..], b"a", &[0xFF; 200], &[7; 20_000]] {
+    for payload in [&b""[..], b"a", &[0xFF; 200], &vec![7; 20_000]] {
         bare::encode(payload, &mut some).unwrap();
     }
     // After the tag, a tagged frame is a bare one.

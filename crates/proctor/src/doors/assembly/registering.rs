@@ -195,5 +195,4 @@ fn told(request: &RegisterRequest) -> Json {
             "metadata",
             Json::Object(metadata.map(|(name, value)| (name.clone(), Json::from(value.as_str()))).collect()),
         )
-        .with("public_key", request.public_key.as_str())
 }

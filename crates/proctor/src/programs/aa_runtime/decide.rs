@@ -6,7 +6,7 @@ use std::time::Duration;
 use proctor_net::assembly::client::{Client, ClientError, Token};
 use proctor_net::assembly::runtime::{Push, RuntimeHandler, deny};
 use proctor_wire::assembly::proto::audit::v1::AuditEvent;
-use proctor_wire::assembly::proto::common::v1::Decision;
+use proctor_wire::assembly::proto::common::v1::{AgentId, Decision};
 use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, CheckActionResponse};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
@@ -52,6 +52,9 @@ impl Decider {
         approvals: Arc<Approvals>,
         reports: Arc<Reports>,
     ) -> Decider {
+        if settings.token.is_some() {
+            reports.set_holder(settings.agent());
+        }
         Decider {
             settings,
             gateway,
@@ -104,10 +107,11 @@ impl Decider {
                     request.agent_id = Some(self.settings.agent());
                 }
                 let token = Token::new(request.credential_token.as_str());
+                let holder = request.agent_id.clone();
                 match gateway.checks.check(request).await {
                     Ok(answer) => {
                         self.trouble.ended("the gateway answers again");
-                        self.remember_token(gateway, token, answer.decision());
+                        self.remember_token(gateway, token, holder, answer.decision());
                         if answer.decision() == Decision::Pending {
                             self.approvals.remember(&answer.approval_id);
                         }
@@ -123,9 +127,18 @@ impl Decider {
 
     /// Reports carry no token of their own: without a configured one, that of a query that the gateway did not deny stands for it. It is
     /// never used for queries: one without a token stays without.
-    fn remember_token(&self, gateway: &Gateway, token: Option<Token>, decision: Decision) {
+    fn remember_token(
+        &self,
+        gateway: &Gateway,
+        token: Option<Token>,
+        holder: Option<AgentId>,
+        decision: Decision,
+    ) {
         if self.settings.token.is_none() && token.is_some() && decision != Decision::Deny {
             gateway.reports.set_token(token);
+            if let Some(holder) = holder {
+                self.reports.set_holder(holder);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use proctor_net::assembly::client::{Client, ClientError, Code, event_size};
 use proctor_wire::assembly::proto::audit::v1::{AuditEvent, ReportEventsRequest};
+use proctor_wire::assembly::proto::common::v1::AgentId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -26,6 +27,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub struct Reports {
     queue: Mutex<Queue>,
+    /// Whom the token belongs to that reports are sent with.
+    holder: Mutex<Option<AgentId>>,
     news: Notify,
 }
 
@@ -44,6 +47,25 @@ impl Reports {
     /// Nothing yet.
     pub fn new() -> Reports {
         Reports::default()
+    }
+
+    /// Says whom the token belongs to. SDKs put a name of their own on events; a gateway takes only those of the token's holder.
+    pub fn set_holder(&self, holder: AgentId) {
+        *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);
+    }
+
+    /// Events under the name of the token's holder; the name that they claim stays as a label.
+    fn signed(&self, events: &[AuditEvent]) -> Vec<AuditEvent> {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut events = events.to_vec();
+        let Some(holder) = holder else { return events };
+        for event in events.iter_mut().filter(|event| event.agent_id.as_ref() != Some(&holder)) {
+            let claimed = event.agent_id.replace(holder.clone()).unwrap_or_default().agent_id;
+            if !claimed.is_empty() && claimed != holder.agent_id {
+                event.labels.insert("claimed_agent_id".to_owned(), claimed);
+            }
+        }
+        events
     }
 
     /// Takes an event.
@@ -135,7 +157,7 @@ impl Reports {
         let mut parts = VecDeque::from([batch]);
         let mut pause = FIRST_PAUSE;
         while let Some(events) = parts.pop_front() {
-            match client.report_events(ReportEventsRequest { events: events.clone() }).await {
+            match client.report_events(ReportEventsRequest { events: self.signed(&events) }).await {
                 Ok(_) => {
                     pause = FIRST_PAUSE;
                     trouble.ended("reports are taken by the gateway again");
@@ -205,6 +227,18 @@ mod tests {
     }
 
     #[test]
+    fn events_go_under_the_name_of_the_tokens_holder() {
+        let named = |name: &str| AgentId { agent_id: name.to_owned(), ..AgentId::default() };
+        let reports = Reports::new();
+        let event = AuditEvent { agent_id: Some(named("mine")), ..AuditEvent::default() };
+        assert_eq!(reports.signed(std::slice::from_ref(&event)), std::slice::from_ref(&event));
+        reports.set_holder(named("did:key:z"));
+        let signed = reports.signed(std::slice::from_ref(&event)).pop().unwrap();
+        assert_eq!(signed.agent_id, Some(named("did:key:z")));
+        assert_eq!(signed.labels.get("claimed_agent_id").map(String::as_str), Some("mine"));
+    }
+
+    #[test]
     fn of_too_many_the_oldest_are_dropped() {
         let reports = Reports::new();
         for index in 0..MAX_EVENTS + 3 {
@@ -226,7 +260,7 @@ mod tests {
         let reports = Reports::new();
         let large = AuditEvent { event_id: "x".repeat(BATCH_BYTES), ..Default::default() };
         reports.push(large);
-        for index in 0..BATCH_EVENTS + 1 {
+        for index in 0..=BATCH_EVENTS {
             reports.push(event(index));
         }
         assert_eq!(reports.take_batch().len(), 1);

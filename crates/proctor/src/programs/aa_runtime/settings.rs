@@ -86,7 +86,7 @@ impl Settings {
             team_id: text("AA_AGENT_TEAM_ID").unwrap_or_default(),
             org_id: text("AA_AGENT_ORG_ID").unwrap_or_default(),
             gateway: text("AA_GATEWAY_ENDPOINT"),
-            fail_closed: is_true("AA_GATEWAY_FAIL_CLOSED", text("AA_GATEWAY_FAIL_CLOSED"))?,
+            fail_closed: is_true("AA_GATEWAY_FAIL_CLOSED", text("AA_GATEWAY_FAIL_CLOSED").as_deref())?,
             timeout: Duration::from_millis(number("AA_GATEWAY_TIMEOUT_MS", 5000, 1..=600_000)?),
             token,
             gateway_agent_id,
@@ -141,8 +141,8 @@ fn agent_id(value: Option<String>) -> Result<String, String> {
     Ok(value)
 }
 
-fn is_true(name: &str, value: Option<String>) -> Result<bool, String> {
-    match value.as_deref().map(str::trim) {
+fn is_true(name: &str, value: Option<&str>) -> Result<bool, String> {
+    match value.map(str::trim) {
         None | Some("true" | "1" | "yes" | "on" | "TRUE" | "True") => Ok(true),
         Some("false" | "0" | "no" | "off" | "FALSE" | "False") => Ok(false),
         // Whoever wrote it meant something; guessing could open a door.
