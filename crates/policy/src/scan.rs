@@ -10,6 +10,7 @@ mod digits;
 mod email;
 mod entropy;
 mod fuzz;
+mod identifier;
 mod json;
 mod kind;
 mod literals;
@@ -31,6 +32,7 @@ use std::sync::{Arc, LazyLock};
 
 pub use custom::PatternError;
 pub use fuzz::fuzz_scan;
+pub use identifier::identifier;
 pub use json::{JsonFinding, MAX_JSON_DEPTH, MAX_REPORTED_FINDINGS};
 pub use kind::FindingKind;
 pub use path::{json_path_child, json_path_index};

@@ -99,7 +99,7 @@ pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str)
                     && (named.contains(':') || ["local", "anonymous"].contains(&named)) =>
             {
                 AgentEvent {
-                    principal: named.to_owned(),
+                    principal: principal_of(named),
                     code: order.code(),
                     door: "cli",
                     ..AgentEvent::default()
@@ -150,4 +150,13 @@ pub fn operate(engine: &Engine, operation: &str, word: &str, reason: &str, by: &
         .with("operation", operation)
         .with("order", word)
         .with("seq", sequence.unwrap_or_default()))
+}
+
+/// The principal that a name means: an agent's key is its principal's.
+fn principal_of(named: &str) -> String {
+    if proctor_wire::assembly::did::decode(named).is_ok() {
+        format!("agent:{named}")
+    } else {
+        named.to_owned()
+    }
 }

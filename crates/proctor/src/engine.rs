@@ -5,6 +5,7 @@ mod answer;
 mod approvals;
 mod budgets;
 mod filing;
+mod placed;
 mod questions;
 mod reload;
 mod reports;
@@ -41,6 +42,7 @@ pub use reports::{Ending, Event, Outcome, Report, Spent};
 pub use waiting::Wait;
 
 use filing::Filed;
+use placed::Placed;
 use sessions::Sessions;
 
 /// How often a decision is taken again when the state that it was taken on did not hold.
@@ -104,6 +106,7 @@ struct Inner {
     /// Rows that follow from retractions and have not been written yet.
     owed: Vec<StateRow>,
     sessions: Sessions,
+    placed: Placed,
 }
 
 /// A decision that is taken and has its place in the writer's queue, but is not on record yet.
@@ -173,7 +176,14 @@ impl Inner {
             }));
             owed.push(applied_retractions(record.seq));
         }
-        Ok(Inner { state, generation: Some(generation), next, owed, sessions: Sessions::default() })
+        Ok(Inner {
+            state,
+            generation: Some(generation),
+            next,
+            owed,
+            sessions: Sessions::default(),
+            placed: Placed::default(),
+        })
     }
 }
 
@@ -346,10 +356,16 @@ impl Engine {
             key: row.key,
             value: row.value,
         }));
+        let once = envelope.once.clone();
         let draft = Draft { envelope, body, rows, deadline, seq: Some(inner.next) };
         let pending = self.ledger.append_after(inner.generation.unwrap_or(u64::MAX), draft);
         match pending.refusal() {
-            None => inner.next += 1,
+            None => {
+                if let Some(once) = once {
+                    inner.placed.note(once, inner.next);
+                }
+                inner.next += 1;
+            }
             // It has no place in the queue, so its effects must not hold.
             Some(_) => inner.generation = None,
         }

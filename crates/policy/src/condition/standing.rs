@@ -65,9 +65,12 @@ impl Acting {
     }
 }
 
-/// The operation that an action belongs to, as records name it: `trace:span`, empty if it names none.
+/// The operation that an action belongs to, as records name it: what `operation` says, else `trace:span`; empty if it names none.
 fn operation(facts: &Facts) -> String {
     let member = |name: &str| facts.metadata.get(name).and_then(Json::as_str).filter(|text| !text.is_empty());
+    if let Some(operation) = member("operation") {
+        return claimed(operation);
+    }
     match (member("trace_id"), member("span_id")) {
         (Some(trace), Some(span)) => claimed(&format!("{trace}:{span}")),
         _ => String::new(),

@@ -149,6 +149,7 @@ impl Engine {
         event.code.clone_into(&mut envelope.code);
         envelope.name = claimed(&match event.name.strip_prefix("agent:") {
             Some(agent) => format!("agent:{}", self.agent_text(agent)),
+            None if event.code.starts_with("op_") => proctor_policy::scan::identifier(&event.name),
             None => self.without_secrets(&event.name),
         });
         envelope.rule = claimed(&self.without_secrets(&event.reason));

@@ -80,7 +80,7 @@ impl Engine {
         sequence: u64,
     ) {
         for crossing in crossings {
-            let Some(filed) = self.crossing_record(decided, crossing) else { continue };
+            let Some(filed) = self.crossing_record(inner, decided, crossing) else { continue };
             let envelope = Envelope { links: vec![sequence], ..filed.envelope };
             drop(self.append(inner, envelope, filed.body, Some(Instant::now() + self.answer)));
         }
@@ -102,11 +102,11 @@ impl Engine {
         let input = self.blank_input(caller);
         let view = inner.state.view(caller, input.session, input.digest, input.now);
         let crossed = crossings(&self.policy(), &input, &view, &raised);
-        crossed.iter().filter_map(|crossing| self.crossing_record(about, crossing)).collect()
+        crossed.iter().filter_map(|crossing| self.crossing_record(inner, about, crossing)).collect()
     }
 
     /// Once for each limit, window and threshold: what was given back and spent again is no news.
-    fn crossing_record(&self, about: &Envelope, crossing: &Crossing) -> Option<Filed> {
+    fn crossing_record(&self, inner: &Inner, about: &Envelope, crossing: &Crossing) -> Option<Filed> {
         let owner = match crossing.account {
             Account::Agent => &about.principal,
             Account::Team => &about.team,
@@ -120,7 +120,7 @@ impl Engine {
             crossing.window_start.micros().div_euclid(HOUR_MICROS),
             crossing.percent
         );
-        if self.ledger.reader().once(&once).is_ok_and(|found| found.is_some()) {
+        if self.first_with(inner, &once).is_ok_and(|found| found.is_some()) {
             return None;
         }
         let own = self.envelope(RecordKind::Alarm);

@@ -9,7 +9,7 @@ use proctor_ledger::{NotRecorded, Receipt};
 use rust_decimal::Decimal;
 
 use super::filing::Filed;
-use super::{Engine, Filing, Wait, waiting};
+use super::{Engine, Filing, Inner, Wait, waiting};
 
 /// Something that an agent reports.
 #[derive(Debug, Clone, PartialEq)]
@@ -173,7 +173,7 @@ impl Engine {
             let settlement = self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
             records.push(Filed::about_first(settlement, None));
         }
-        self.file_spent(caller, records, &amounts)
+        Ok(self.file_spent(&mut *self.lock()?, caller, records, &amounts))
     }
 
     /// Gives a reported event its place in the queue; `None` if it is on record already.
@@ -189,18 +189,18 @@ impl Engine {
         key.push('/');
         key.push_str(&event.id);
         let once = format!("event:{}", proctor_core::digest::Digest::of(key.as_bytes()));
-        if self.ledger().reader().once(&once).map_err(|error| error.to_string())?.is_some() {
-            return Ok(None);
-        }
         let key = SessionKey {
             principal: caller.principal.clone(),
             agent: agent.to_owned(),
             session: session.to_owned(),
         };
-        let session = {
-            let mut inner = self.lock()?;
-            self.session(&mut inner, &key, caller, door)?
-        };
+        let data = proctor_policy::prepare::cut_json(&self.policy(), &event.data);
+        // One lock from looking to placing: two reports on the same thing must not both be the first.
+        let mut inner = self.lock()?;
+        if self.first_with(&inner, &once)?.is_some() {
+            return Ok(None);
+        }
+        let session = self.session(&mut inner, &key, caller, door)?;
         let mut envelope = self.envelope(RecordKind::Observation);
         envelope.session = Some(session);
         envelope.principal = claimed(&caller.principal);
@@ -210,7 +210,6 @@ impl Engine {
         envelope.door = claimed(door);
         "event".clone_into(&mut envelope.code);
         envelope.once = Some(once);
-        let data = proctor_policy::prepare::cut_json(&self.policy(), &event.data);
         let body = Json::object().with("data", data).to_string().into_bytes();
         let mut records = vec![Filed::new(envelope.clone(), Some(body))];
         let bound = match event.decision {
@@ -224,7 +223,7 @@ impl Engine {
                     cost_usd: event.spent.cost_usd,
                     binding: Some("trace_and_span"),
                 };
-                self.outcome_records(caller, door, &outcome).ok()
+                self.outcome_records(&inner, caller, door, &outcome).ok()
             }
         };
         let amounts = match bound {
@@ -243,31 +242,33 @@ impl Engine {
                 amounts
             }
         };
-        self.file_spent(caller, records, &amounts).map(Some)
+        Ok(Some(self.file_spent(&mut inner, caller, records, &amounts)))
     }
 
     /// Gives records and the alarms that their amounts cause their places in the queue.
     fn file_spent(
         &self,
+        inner: &mut Inner,
         caller: &Caller,
         mut records: Vec<Filed>,
         amounts: &[Amount],
-    ) -> Result<Filing, String> {
-        let mut inner = self.lock()?;
+    ) -> Filing {
         if let Some(first) = records.first().map(|record| record.envelope.clone()) {
-            let crossed = self.settled_crossings(&inner, caller, &first, amounts);
+            let crossed = self.settled_crossings(inner, caller, &first, amounts);
             records.extend(crossed.into_iter().map(|record| Filed { about_first: true, ..record }));
         }
-        Ok(self.file_under(&mut inner, records))
+        self.file_under(inner, records)
     }
 
     fn outcome(&self, caller: &Caller, door: &str, outcome: &Outcome) -> Result<Filing, String> {
-        let (records, amounts) = self.outcome_records(caller, door, outcome)?;
-        self.file_spent(caller, records, &amounts)
+        let mut inner = self.lock()?;
+        let (records, amounts) = self.outcome_records(&inner, caller, door, outcome)?;
+        Ok(self.file_spent(&mut inner, caller, records, &amounts))
     }
 
     fn outcome_records(
         &self,
+        inner: &Inner,
         caller: &Caller,
         door: &str,
         outcome: &Outcome,
@@ -293,7 +294,7 @@ impl Engine {
         envelope.links = vec![sequence];
         // One outcome for one decision.
         envelope.once = Some(format!("outcome:{decision}"));
-        if let Some(first) = envelope.once.as_ref().and_then(|key| reader.once(key).ok().flatten()) {
+        if let Some(first) = self.first_with(inner, envelope.once.as_deref().unwrap_or_default())? {
             return Err(format!("the outcome of {decision} is on record already, at {first}"));
         }
         let result = proctor_policy::prepare::cut_json(&self.policy(), &outcome.result);

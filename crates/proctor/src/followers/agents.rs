@@ -236,9 +236,9 @@ mod tests {
         let lineage = agents.lineage("c").unwrap();
         assert_eq!(
             (lineage.root.as_str(), lineage.parent.as_deref(), lineage.depth),
-            ("id-a", Some("id-b"), 2)
+            ("//id-a", Some("//id-b"), 2)
         );
-        assert_eq!(agents.lineage("a").unwrap().root, "id-a");
+        assert_eq!(agents.lineage("a").unwrap().root, "//id-a");
         assert_eq!(agents.lineage("a").unwrap().parent, None);
         assert_eq!(agents.lineage("nobody"), None);
         agents.apply(&record("a", "forgotten", ""));

@@ -2,6 +2,7 @@
 
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
+use proctor_policy::scan::identifier;
 use proctor_wire::assembly::proto::common::v1::ActionType;
 use proctor_wire::assembly::proto::policy::v1::action_context::Action as Context;
 use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, NetworkCallContext, ProcessExecContext};
@@ -28,8 +29,11 @@ pub(super) fn action(request: &CheckActionRequest, depth: u32) -> Result<Action,
     let mut metadata = Json::object();
     for (name, value) in [("trace_id", &request.trace_id), ("span_id", &request.span_id)] {
         if !value.is_empty() {
-            metadata.push(name, value.as_str());
+            metadata.push(name, identifier(value));
         }
+    }
+    if !request.trace_id.is_empty() && !request.span_id.is_empty() {
+        metadata.push("operation", identifier(&format!("{}:{}", request.trace_id, request.span_id)));
     }
     let mut action = Action { kind, depth, door: DOOR.to_owned(), ..Action::default() };
     match context {

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use proctor_core::decision::Effect;
 use proctor_core::digest::Digest;
 use proctor_core::id::RecordId;
 use proctor_core::json::Json;
@@ -10,6 +11,7 @@ use proctor_core::record::RecordKind;
 use proctor_core::session::Caller;
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Filter, Order};
+use proctor_policy::scan::identifier;
 
 use super::check::Span;
 use super::{AssemblyDoor, lock};
@@ -68,17 +70,24 @@ impl AssemblyDoor {
         let reader = self.engine().ledger().reader();
         let filter =
             Filter { session: Some(session), kinds: vec![RecordKind::Decision], ..Filter::default() };
+        let span_id = identifier(&span.id);
+        let mut denied = None;
         for record in reader.records(filter, Order::Descending).take(LOOKED_AT) {
             let record = record.ok()?;
             let Ok(BodyState::Present { bytes, .. }) = reader.body(record.seq) else { continue };
             let Ok(body) = Json::parse(&bytes) else { continue };
             let metadata = body.get("read_set").and_then(|set| set.get("action")?.get("metadata"));
             if metadata.and_then(|metadata| metadata.get("span_id")).and_then(Json::as_str)
-                == Some(span.id.as_str())
+                != Some(span_id.as_str())
             {
+                continue;
+            }
+            if record.envelope.decision.is_some_and(Effect::lets_through) {
                 return Some(record.envelope.id);
             }
+            denied = denied.or(Some(record.envelope.id));
         }
-        None
+        // Nothing was let through: it was done all the same.
+        denied
     }
 }

@@ -168,7 +168,7 @@ fn a_check_says_what_auditors_look_for() {
     assert!(entries[1].policy_doc_id.as_ref().unwrap().starts_with("sha256:"));
     // Later records of the agent tell of its lineage; earlier ones did not know it yet.
     assert_eq!(entries[1].root_agent_id, None);
-    let root = proctor_core::digest::Digest::of(b"did:key:zROOT");
+    let root = proctor_core::digest::Digest::of(b"o/t/did:key:zROOT");
     for entry in [&entries[6], &entries[8], &entries[14]] {
         assert_eq!(entry.root_agent_id.unwrap(), root.as_bytes()[..16]);
         assert_eq!(entry.parent_agent_id.unwrap(), root.as_bytes()[..16]);

@@ -93,10 +93,15 @@ async fn an_actual_replaces_the_estimate_it_binds_to_and_is_billed_in_full_other
     assert_eq!(spent(&gateway), "0.02", "the difference is charged, also after a restart");
     let outcome = records(&gateway, RecordKind::Outcome);
     assert_eq!(outcome.len(), 1);
+    // Two reports on one check, in one call: the first is its outcome, the second is billed in full.
+    assert_eq!(gateway.check(&agent, llm("gpt-4o", 1000)).await.decision(), Decision::Allow);
+    let twice = vec![event(&agent, "a", completion(1000)), event(&agent, "b", completion(1000))];
+    report(&gateway, &agent, twice).await.unwrap();
+    assert_eq!(spent(&gateway), "0.06");
     let mut unbound = event(&agent, "two", completion(1000));
     unbound.span_id = "unknown".into();
     report(&gateway, &agent, vec![unbound]).await.unwrap();
-    assert_eq!(spent(&gateway), "0.04", "what binds to no check is billed in full");
+    assert_eq!(spent(&gateway), "0.08", "what binds to no check is billed in full");
 }
 
 #[tokio::test]
