@@ -542,7 +542,7 @@ fn links_are_made_and_a_name_that_this_build_cannot_be_is_refused() {
     assert!(!links.is_empty());
     for link in links {
         let path = folder.path(link.as_str().unwrap());
-        let version = if path.ends_with("proctor") { "--version" } else { "version" };
+        let version = if path.ends_with("attest-engine") { "version" } else { "--version" };
         let output = std::process::Command::new(&path).arg(version).output().unwrap();
         assert!(output.status.success(), "{}", path.display());
     }

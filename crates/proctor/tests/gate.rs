@@ -164,7 +164,9 @@ fn outcomes_settle_budgets_and_show_what_was_done_all_the_same() {
     gate.ask(&format!(r#"{{"outcome":{{"decision_id":"{}","ok":true}}}}"#, text(&no, "decision_id")));
     gate.end();
     let alarms = folder.json(&["audit", "tail", "--json", "--kind", "alarm"]);
-    assert_eq!(alarms.iter().map(|alarm| text(alarm, "code")).collect::<Vec<_>>(), ["denied_but_done"]);
+    let codes: Vec<_> = alarms.iter().map(|alarm| text(alarm, "code")).collect();
+    // 80 per cent with the first estimate, all of it with the last.
+    assert_eq!(codes, ["budget_threshold", "budget_threshold", "denied_but_done"]);
     let shown = String::from_utf8(folder.run(&["session", "show", "z"]).stdout).unwrap();
     assert!(shown.contains("denied_but_done"), "{shown}");
 }
@@ -306,7 +308,7 @@ fn answers_that_nobody_reads_stop_the_gate_instead_of_filling_memory() {
         }
         assert!(sent < 400 << 20, "the gate reads without end");
     }
-    let memory = resident_kib(gate.child.id());
+    let memory = kib(gate.child.id(), "VmRSS");
     assert!(memory < 100 << 10, "{memory} KiB");
     let _ = gate.child.kill();
     let _ = gate.child.wait();
@@ -325,9 +327,10 @@ impl Nonblocking for std::process::ChildStdin {
     }
 }
 
-fn resident_kib(pid: u32) -> u64 {
+/// A line of `/proc/PID/status`.
+fn kib(pid: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -336,10 +339,11 @@ fn an_idle_gate_is_small() {
     let folder = Folder::with_policy(include_str!("../../../schemas/examples/balanced.yaml"));
     let mut gate = Gate::start(&folder, &[]);
     gate.ask(r#"{"tool":"bash","args":{"command":"ls"}}"#);
-    let memory = resident_kib(gate.child.id());
-    println!("idle memory: {memory} KiB");
+    // How much of the program's own file is resident is up to the kernel's cache; what it takes besides is up to us.
+    let memory = kib(gate.child.id(), "RssAnon");
+    println!("idle memory: {memory} KiB, {} KiB with the program's file", kib(gate.child.id(), "VmRSS"));
     // The promise is about the released program; one built for tests carries more with it.
-    let limit = if std::env::var_os("PROCTOR_RELEASE_BINARY").is_some() { 30 << 10 } else { 60 << 10 };
+    let limit = if std::env::var_os("PROCTOR_RELEASE_BINARY").is_some() { 20 << 10 } else { 40 << 10 };
     assert!(memory <= limit, "{memory} KiB");
     gate.end();
 }
@@ -395,7 +399,7 @@ fn a_long_session_is_recorded_and_shown_in_little_memory() {
     for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
         shown += usize::from(line.contains("\"kind\":\"observation\""));
         if shown % 1000 == 0 && shown < records {
-            memory = memory.max(resident_kib(child.id()));
+            memory = memory.max(kib(child.id(), "VmRSS"));
         }
     }
     assert!(child.wait().unwrap().success());

@@ -18,7 +18,7 @@ fn one_line_says_where_everything_is() {
     let server = Server::start(&folder);
     let Json::Object(members) = &server.announced else { panic!("{}", server.announced) };
     let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["http", "grpc", "ahp_socket", "state", "pid"]);
+    assert_eq!(names, ["http", "grpc", "ahp_socket", "assembly_socket", "state", "pid"]);
     assert_eq!(server.announced.get("pid").and_then(Json::as_u64), Some(u64::from(server.child.id())));
     assert!(server.http.ip().is_loopback() && server.http.port() != 0);
     assert!(server.grpc.ip().is_loopback() && server.grpc.port() != 0);
