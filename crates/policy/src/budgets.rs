@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use proctor_core::record::Amount;
 use proctor_core::time::Timestamp;
 
-use crate::document::{BudgetSection, Limit};
+use crate::document::{BudgetSection, DocumentScope, Limit};
 use crate::evaluate::{has_account, window_start};
 use crate::input::Input;
 use crate::policy::{Policy, applies};
@@ -96,9 +96,20 @@ pub fn crossings(policy: &Policy, input: &Input, memory: &dyn Memory, added: &[A
 
 /// Whether a limit is used up whose budget says `action_on_exceed: suspend`. One whose spending is not known is.
 pub fn is_spent(policy: &Policy, input: &Input, memory: &dyn Memory) -> bool {
-    limits(policy, input).filter(|(budget, _)| budget.suspend).any(|(budget, limit)| {
+    let is_used_up = |budget: &BudgetSection, limit: &Limit| {
         spent(limit, budget, input, memory).is_none_or(|(spent, _)| spent >= limit.most)
-    })
+    };
+    // A document for a tool suspends from everything, so it counts whatever is done next.
+    let of_tools = policy
+        .documents()
+        .iter()
+        .filter(|document| matches!(document.scope, DocumentScope::Tool(_)))
+        .filter_map(|document| document.budget.as_ref())
+        .flat_map(|budget| budget.limits.iter().map(move |limit| (budget, limit)));
+    limits(policy, input)
+        .chain(of_tools)
+        .filter(|(budget, _)| budget.suspend)
+        .any(|(budget, limit)| is_used_up(budget, limit))
 }
 
 /// The limits that hold for the caller, on accounts that it has.

@@ -176,11 +176,22 @@ fn covers(scope: &DocumentScope, caller: &Caller) -> bool {
         DocumentScope::Global => true,
         DocumentScope::Org(org) => *org == caller.org,
         DocumentScope::Team(team) => *team == caller.team,
-        DocumentScope::Agent(agent) => {
-            *agent == caller.principal || agent.eq_ignore_ascii_case(&assembly_agent_uuid(&caller.principal))
-        }
+        DocumentScope::Agent(agent) => names_of(&caller.principal)
+            .iter()
+            .any(|name| agent == name || agent.eq_ignore_ascii_case(&assembly_agent_uuid(name))),
         DocumentScope::Tool(_) => false,
     }
+}
+
+/// What a document may call a principal: its whole name; for an agent also the identifier that it registered with, which for one without a
+/// key is the last part.
+fn names_of(principal: &str) -> Vec<&str> {
+    let mut names = vec![principal];
+    if let Some(agent) = principal.strip_prefix("agent:") {
+        names.push(agent);
+        names.extend(agent.rsplit_once('/').map(|(_, last)| last));
+    }
+    names
 }
 
 /// The UUID that Agent Assembly makes of an agent id: the first sixteen bytes of its SHA-256.

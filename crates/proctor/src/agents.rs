@@ -65,8 +65,16 @@ pub fn status(registry: &Registry, agent: &AgentInfo) -> &'static str {
 
 /// An agent by principal, identifier, key or name; or by the beginning of one of the first two, if only one agent has it.
 pub fn find<'a>(registry: &'a Registry, named: &str) -> Result<&'a AgentInfo, String> {
+    match found(registry, named)? {
+        Some(agent) => Ok(agent),
+        None => Err(format!("no agent is called `{named}`: `proctor agent list` shows all")),
+    }
+}
+
+/// The same; none if there is no such agent. The error is a name that several have.
+fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo>, String> {
     if let Some(agent) = registry.get(named).or_else(|| registry.get(&format!("agent:{named}"))) {
-        return Ok(agent);
+        return Ok(Some(agent));
     }
     let is_named = |agent: &&AgentInfo| {
         agent.agent == named
@@ -79,8 +87,8 @@ pub fn find<'a>(registry: &'a Registry, named: &str) -> Result<&'a AgentInfo, St
     let named_so: Vec<&AgentInfo> = registry.list().filter(is_named).collect();
     let candidates = if named_so.is_empty() { registry.list().filter(begins).collect() } else { named_so };
     match candidates.as_slice() {
-        [one] => Ok(one),
-        [] => Err(format!("no agent is called `{named}`: `proctor agent list` shows all")),
+        [one] => Ok(Some(one)),
+        [] => Ok(None),
         [one, other, ..] => Err(format!(
             "`{named}` can be `{}` or `{}`: use more of the name",
             one.principal, other.principal
@@ -91,21 +99,17 @@ pub fn find<'a>(registry: &'a Registry, named: &str) -> Result<&'a AgentInfo, St
 /// Carries out an order. Gives what is known of the agent then.
 pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str) -> Result<Json, String> {
     let (sequence, principal) = engine.change_agents_now(|registry, _| {
-        let mut event = match find(registry, named) {
-            Ok(agent) => AgentEvent::about(agent, order.code(), "cli"),
-            // Whoever has not registered can be stopped all the same, by the name that records show.
-            Err(_)
-                if order == Order::Suspend
-                    && (named.contains(':') || ["local", "anonymous"].contains(&named)) =>
-            {
-                AgentEvent {
-                    principal: principal_of(named),
-                    code: order.code(),
-                    door: "cli",
-                    ..AgentEvent::default()
-                }
-            }
-            Err(problem) => return Err(problem),
+        // Whoever has not registered can be stopped all the same, by the name that records show.
+        let is_principal = named.contains(':') || ["local", "anonymous"].contains(&named);
+        let mut event = match found(registry, named)? {
+            Some(agent) => AgentEvent::about(agent, order.code(), "cli"),
+            None if order == Order::Suspend && is_principal => AgentEvent {
+                principal: principal_of(named),
+                code: order.code(),
+                door: "cli",
+                ..AgentEvent::default()
+            },
+            None => return Err(format!("no agent is called `{named}`: `proctor agent list` shows all")),
         };
         event.name = "operator".to_owned();
         event.reason = reason.to_owned();

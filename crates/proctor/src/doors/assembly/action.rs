@@ -162,8 +162,11 @@ fn command_line(process: &ProcessExecContext) -> String {
     if process.args.is_empty() {
         return process.command.clone();
     }
-    let words = std::iter::once(&process.command).chain(&process.args);
-    words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    // In quotes the first word is a program, even if it looks like an assignment or a word of the shell's own.
+    let is_path = |character: char| character.is_ascii_alphanumeric() || "_-./".contains(character);
+    let is_program = process.command.contains('/') && process.command.chars().all(is_path);
+    let program = if is_program { process.command.clone() } else { in_quotes(&process.command) };
+    std::iter::once(program).chain(process.args.iter().map(|word| quoted(word))).collect::<Vec<_>>().join(" ")
 }
 
 fn quoted(word: &str) -> String {
@@ -171,6 +174,10 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
+    in_quotes(word)
+}
+
+fn in_quotes(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
@@ -184,7 +191,7 @@ mod tests {
             command: "bash".into(),
             args: vec!["-c".into(), "rm -rf /tmp/it's".into(), String::new()],
         };
-        assert_eq!(command_line(&process), r"bash -c 'rm -rf /tmp/it'\''s' ''");
+        assert_eq!(command_line(&process), r"'bash' -c 'rm -rf /tmp/it'\''s' ''");
     }
 
     #[test]

@@ -142,9 +142,7 @@ impl AssemblyDoor {
         let allowed = self
             .engine()
             .look_up(|registry| {
-                let team = team_of(registry, &asked.principal);
-                team.as_deref() == Some(agent.team.as_str())
-                    && !agent.team.is_empty()
+                is_of_team(registry, &asked.principal, agent)
                     && !are_related(registry, agent, &asked.principal)
                     && registry.stop(&agent.principal).is_none()
             })
@@ -166,18 +164,21 @@ fn may_see(registry: &Registry, holder: &Holder, approval: &ApprovalInfo) -> boo
     match holder {
         Holder::Approver(_) => true,
         Holder::Agent(agent) => {
-            *agent.principal == *approval.principal
-                || (!agent.team.is_empty()
-                    && team_of(registry, &approval.principal).as_deref() == Some(agent.team.as_str()))
+            *agent.principal == *approval.principal || is_of_team(registry, &approval.principal, agent)
         }
     }
 }
 
-/// Whether one stands above the other.
+/// Whether a principal belongs to the team of an agent that has one.
+pub(super) fn is_of_team(registry: &Registry, principal: &str, agent: &AgentInfo) -> bool {
+    let same = |other: &AgentInfo| other.team == agent.team && other.org == agent.org;
+    !agent.team.is_empty() && registry.get(principal).is_some_and(same)
+}
+
+/// Whether both come from one first agent.
 fn are_related(registry: &Registry, agent: &AgentInfo, other: &str) -> bool {
-    let above =
-        |below: &str, above: &str| registry.lineage(below).iter().any(|agent| agent.principal == above);
-    above(&agent.principal, other) || above(other, &agent.principal)
+    let root = |principal: &str| registry.lineage(principal).last().map(|root| root.principal.clone());
+    root(&agent.principal) == root(other)
 }
 
 fn pending(registry: &Registry, approval: &ApprovalInfo) -> PendingApproval {

@@ -170,10 +170,9 @@ impl AssemblyDoor {
             }
             State::Decided(undelivered, span) => {
                 let answer = self.engine().deliver_waiting(*undelivered, Wait::Task).await;
-                if answer.decision().effect.lets_through()
-                    && let Some((id, _)) = answer.record()
-                {
-                    lock(&self.inner.bindings).open(&span, id);
+                if let Some((id, _)) = answer.record() {
+                    let let_through = answer.decision().effect.lets_through();
+                    lock(&self.inner.bindings).open(&span, id, let_through);
                 }
                 answer
             }

@@ -1,6 +1,7 @@
 //! Who calls: tokens of agents, and of people who decide.
 
 use proctor_core::digest::Digest;
+use proctor_core::record::claimed;
 use proctor_core::session::Caller;
 use proctor_policy::state::AgentInfo;
 use proctor_wire::assembly::did;
@@ -45,7 +46,8 @@ pub(super) fn principal(id: &AgentId) -> String {
     if did::decode(&id.agent_id).is_ok() {
         format!("agent:{}", id.agent_id)
     } else {
-        format!("agent:{}/{}/{}", id.org_id, id.team_id, id.agent_id)
+        // As records name it: who is looked up must be who was recorded.
+        claimed(&format!("agent:{}/{}/{}", id.org_id, id.team_id, id.agent_id))
     }
 }
 
@@ -60,6 +62,10 @@ pub(super) fn check_names(id: &AgentId) -> Result<(), Status> {
         }
         if name.chars().any(char::is_control) {
             return Err(Status::invalid_argument(format!("`{what}` holds a control character")));
+        }
+        // Two different agents must not have one name together.
+        if name.contains('/') {
+            return Err(Status::invalid_argument(format!("`{what}` holds a `/`")));
         }
     }
     Ok(())

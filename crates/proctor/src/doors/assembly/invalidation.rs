@@ -13,6 +13,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::approvals::is_of_team;
 use super::{AssemblyDoor, Replies, replies};
 use crate::engine::Notice;
 
@@ -134,9 +135,8 @@ impl Feed {
             Notice::Decided(id, allowed) => {
                 let asked = self.door.engine().approval(*id).ok().flatten()?;
                 let is_own_team = self.door.engine().look_up(|registry| {
-                    let asker = registry.get(&asked.principal);
                     *asked.principal == *self.agent.principal
-                        || asker.is_some_and(|asker| !asker.team.is_empty() && asker.team == self.agent.team)
+                        || is_of_team(registry, &asked.principal, &self.agent)
                 });
                 let decision = if *allowed { Decision::Approved } else { Decision::Denied };
                 is_own_team.unwrap_or(false).then(|| {

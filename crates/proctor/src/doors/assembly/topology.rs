@@ -57,13 +57,18 @@ impl TopologyService for AssemblyDoor {
     ) -> Result<Response<GetTeamMembersResponse>, Status> {
         let holder = self.holder(request.metadata())?;
         let team = request.into_inner().team_id;
-        if let Holder::Agent(agent) = &holder
-            && agent.team != team
-        {
-            return Err(Status::permission_denied("agents see their own team only"));
-        }
+        let org = match &holder {
+            Holder::Agent(agent) if agent.team != team => {
+                return Err(Status::permission_denied("agents see their own team only"));
+            }
+            Holder::Agent(agent) => Some(agent.org.clone()),
+            Holder::Approver(_) => None,
+        };
         let members = self.engine().look_up(|registry| {
-            let members = registry.list().filter(|agent| agent.registration.is_some() && agent.team == team);
+            let members = registry.list().filter(|agent| {
+                let is_own = org.as_ref().is_none_or(|org| agent.org == *org);
+                agent.registration.is_some() && agent.team == team && is_own
+            });
             members.take(MAX_AGENTS).map(|agent| shown(registry, agent)).collect()
         });
         Ok(Response::new(GetTeamMembersResponse { members: members.map_err(unavailable)? }))

@@ -202,6 +202,39 @@ async fn rules_can_speak_of_risk_and_lineage() {
 }
 
 #[tokio::test]
+async fn a_document_for_one_agent_is_about_that_agent() {
+    let uuid = |did: &str| {
+        let digest = proctor_core::digest::Digest::of(did.as_bytes()).to_string();
+        format!(
+            "{}-{}-{}-{}-{}",
+            &digest[..8],
+            &digest[8..12],
+            &digest[12..16],
+            &digest[16..20],
+            &digest[20..32]
+        )
+    };
+    let did = Agent::new(1).did();
+    for scope in [did.clone(), uuid(&did), format!("agent:{did}")] {
+        let own = format!("scope: 'agent:{scope}'\ntools: {{ shell: {{ allow: false }} }}\n");
+        let sources = vec![
+            proctor_policy::policy::Source::document("a.yaml", ALLOW_ALL),
+            proctor_policy::policy::Source::document("b.yaml", &own),
+        ];
+        let (gateway, agent) = one_agent(ALLOW_ALL).await;
+        gateway.engine().reload(proctor_policy::policy::Policy::compile(sources));
+        assert_eq!(gateway.check(&agent, process("ls", &["-l"])).await.policy_rule, "tool:shell", "{scope}");
+        let mut other = Agent::new(2);
+        gateway.register(&mut other).await.unwrap();
+        assert_eq!(
+            gateway.check(&other, process("ls", &["-l"])).await.decision(),
+            Decision::Allow,
+            "{scope}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn new_patterns_hold_after_a_reload() {
     let (mut gateway, agent) = one_agent(ALLOW_ALL).await;
     let args = r#"{"note":"project BLUEBIRD"}"#;
