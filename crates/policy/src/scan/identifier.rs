@@ -4,6 +4,9 @@ use proctor_core::digest::Digest;
 
 use super::Scanner;
 
+/// No digits, which could be taken for those of a card, and no letters that known keys begin with (`AKIA`, `ASIA`, `sk-`).
+const LETTERS: &[u8; 16] = b"bcdefghjlmnopqrt";
+
 /// An identifier as records hold it: itself, or, if the scanner would take it or a part of it for a secret, a text that stands for it. Many
 /// identifiers are random and look like secrets; cutting them would make different ones the same.
 ///
@@ -18,9 +21,8 @@ pub fn identifier(text: &str) -> String {
     if Scanner::standard().scan(text).is_empty() {
         return text.to_owned();
     }
-    // Letters only: digits could be taken for those of a card.
     let digest = Digest::of(text.as_bytes());
-    let letter = |half: u8| char::from(b'a' + (half & 15));
+    let letter = |half: u8| LETTERS.get(usize::from(half & 15)).map_or('b', |letter| char::from(*letter));
     let letters = digest.as_bytes().iter().take(16).flat_map(|byte| [letter(byte >> 4), letter(*byte)]);
     "id-".chars().chain(letters).collect()
 }
