@@ -335,7 +335,7 @@ fn the_starters_watch_for_anomalies_each_in_its_way() {
     ]
     .map(|source| read(source).anomalies.expect("anomalies"));
     assert_eq!(strict.loops.map(|watch| watch.then), Some(Response::Deny));
-    assert_eq!((strict.exfiltration, balanced.exfiltration), (Some(Response::Deny), Some(Response::Deny)));
+    assert_eq!((strict.exfiltration, balanced.exfiltration), (Some(Response::Deny), Some(Response::Alarm)));
     let responses = [
         audit.loops.map(|watch| watch.then),
         audit.spikes.map(|watch| watch.then),

@@ -49,6 +49,7 @@ struct AssemblyTable {
     tenanted: Option<bool>,
     agents_approve: Option<bool>,
     heartbeat_secs: Option<u64>,
+    open: Option<bool>,
     audit_dir: Option<PathBuf>,
 }
 
@@ -165,6 +166,8 @@ pub struct AssemblyConfig {
     pub socket: Option<PathBuf>,
     /// The folder of the chained log, if one is written.
     pub audit_dir: Option<PathBuf>,
+    /// Whether agents of other machines may enrol without showing a certificate.
+    pub open: bool,
 }
 
 /// Where events go.
@@ -322,6 +325,7 @@ impl Config {
             },
             socket: place(&overrides.assembly.assembly_socket, &file.assembly.socket),
             audit_dir: place(&overrides.assembly.audit_dir, &file.assembly.audit_dir),
+            open: file.assembly.open.unwrap_or(false),
         };
         let webhook = file.webhook.as_ref().map(|table| WebhookConfig {
             url: table.url.clone(),

@@ -455,13 +455,9 @@ impl Engine {
         }
     }
 
-    /// Waits for that alarm, and answers deny.
+    /// Waits for an alarm about something that is no action, and answers deny.
     pub async fn malformed_refused(&self, filing: Filing, reason: &str, wait: Wait) -> Answer {
-        match self.filed(filing, wait).await.map(|receipts| receipts.into_iter().next()) {
-            Ok(Some(receipt)) => Answer::malformed(reason, self.policy().digest(), &receipt),
-            Ok(None) => self.not_recorded("nothing was recorded"),
-            Err(problem) => self.not_recorded(&problem.to_string()),
-        }
+        self.refused(filing, "malformed", reason, wait).await
     }
 
     fn record_policy(&self, policy: &Policy) -> Result<(), String> {

@@ -43,6 +43,11 @@ impl StateDir {
         self.0.join("approvers")
     }
 
+    /// The socket on which Agent Assembly's services are served.
+    pub fn assembly_socket(&self) -> PathBuf {
+        self.0.join("run").join("assembly.sock")
+    }
+
     /// The socket on which the owner listens for other `proctor` processes.
     pub fn socket(&self) -> PathBuf {
         self.0.join("run").join("owner.sock")

@@ -53,8 +53,8 @@ pub(super) fn run(context: &Context) -> Outcome {
     let approver = Approver { key, state };
     let steps = runtime.block_on(async {
         let stop = CancellationToken::new();
-        let serving = serve::start(&config, &owner, &stop).await?;
-        let http = serving.bound.http.to_string();
+        let (bound, serving) = serve::start(&config, &owner, &stop).await?;
+        let http = bound.http.to_string();
         let steps = tokio::time::timeout(LONGEST, act(&http, &owner, &approver)).await;
         stop.cancel();
         serving.finished().await;

@@ -22,6 +22,7 @@ use crate::commands::follow::Followers;
 use crate::config::{Config, TlsFiles};
 use crate::doors::assembly::{self, AssemblyDoor};
 use crate::failure::{Failure, Outcome};
+use crate::state_dir::StateDir;
 use crate::{log, output, owner, watch};
 
 /// What is bound.
@@ -37,17 +38,30 @@ pub struct Bound {
 }
 
 pub(super) fn run(context: &Context) -> Outcome {
-    let owner = own(&context.config)?;
+    let signal = until_stopped(&context.config, async |owner, stop| {
+        let (bound, serving) = start(&context.config, owner, stop).await?;
+        announce(context, &bound)?;
+        Ok(serving)
+    })?;
+    Ok(u8::try_from(128 + signal).unwrap_or(1))
+}
+
+/// Owns the state directory, opens doors, and serves until a signal; then everything that was asked is answered, recorded and passed on. Gives
+/// the signal.
+pub fn until_stopped(
+    config: &Config,
+    open: impl AsyncFnOnce(&Owner, &CancellationToken) -> Result<Serving, Failure>,
+) -> Result<i32, Failure> {
+    let owner = own(config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::from(error.to_string()))?;
     let stop = CancellationToken::new();
-    let followers = Followers::start(&context.config, &owner.engine)?;
+    let followers = Followers::start(config, &owner.engine)?;
     let outcome = runtime.block_on(async {
         let mut signals = StopSignals::catch()?;
-        let serving = start(&context.config, &owner, &stop).await?;
-        announce(context, &serving.bound)?;
+        let serving = open(&owner, &stop).await?;
         let signal = signals.next().await;
         stop.cancel();
         serving.finished().await;
@@ -58,11 +72,11 @@ pub(super) fn run(context: &Context) -> Outcome {
     followers.finish();
     // What still hangs must not keep the process.
     runtime.shutdown_background();
-    outcome.map(|signal: i32| u8::try_from(128 + signal).unwrap_or(1))
+    outcome
 }
 
 /// Becomes the owner of the state directory; a server cannot be a relay.
-pub fn own(config: &Config) -> Result<Owner, Failure> {
+pub(super) fn own(config: &Config) -> Result<Owner, Failure> {
     let owner = match Access::open(config, Mode::Ahp)? {
         Access::Owner(owner) => owner,
         Access::Relay(_) => {
@@ -83,8 +97,6 @@ pub fn own(config: &Config) -> Result<Owner, Failure> {
 
 /// Doors that are open.
 pub struct Serving {
-    /// Where.
-    pub bound: Bound,
     /// Links to sockets, to be removed in the end.
     links: Vec<PathBuf>,
     tasks: tokio::task::JoinSet<std::io::Result<()>>,
@@ -105,7 +117,11 @@ impl Serving {
 }
 
 /// Opens all doors.
-pub async fn start(config: &Config, owner: &Owner, stop: &CancellationToken) -> Result<Serving, Failure> {
+pub(super) async fn start(
+    config: &Config,
+    owner: &Owner,
+    stop: &CancellationToken,
+) -> Result<(Bound, Serving), Failure> {
     let tls = config.tls.as_ref().map(read_tls).transpose()?;
     let credentials = Arc::new(credentials(config, tls.as_ref())?);
     for address in [config.http, config.grpc] {
@@ -130,14 +146,18 @@ pub async fn start(config: &Config, owner: &Owner, stop: &CancellationToken) -> 
         .merge(websocket::router(server.clone(), Arc::clone(&credentials)))
         .merge(health);
     let services = assembly::routes(&assembly);
-    let calls = grpc::routes(server.clone(), credentials).merge(services.clone());
+    let mut calls = grpc::routes(server.clone(), credentials);
+    match may_serve_agents(config.grpc, config, options.tls.as_ref()) {
+        Ok(()) => calls = calls.merge(services.clone()),
+        Err(problem) => log::say(&format!("Agent Assembly is served on its Unix socket only: {problem}")),
+    }
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(listen::serve(http, app, options.clone(), stop.clone()));
     tasks.spawn(listen::serve(grpc, calls, options.clone(), stop.clone()));
     tasks.spawn(listening.serve(server, UnixOptions::default(), stop.clone()));
     tasks.spawn(listen::serve_unix(assembly_listening, services, options, stop.clone()));
     watch_door(&assembly, stop);
-    Ok(Serving { bound, links: ahp_link.into_iter().chain(assembly_link).collect(), tasks })
+    Ok((bound, Serving { links: ahp_link.into_iter().chain(assembly_link).collect(), tasks }))
 }
 
 /// Opens the doors of Agent Assembly alone, as its own gateway has them.
@@ -147,8 +167,7 @@ pub async fn start_gateway(
     stop: &CancellationToken,
 ) -> Result<(SocketAddr, Serving), Failure> {
     let tls = config.tls.as_ref().map(read_tls).transpose()?;
-    let approvers = config.ahp.tokens.iter().any(|token| token.approver);
-    may_listen(config.grpc, approvers || tls.is_some())?;
+    may_serve_agents(config.grpc, config, tls.as_ref())?;
     let grpc = bind(config.grpc).await?;
     let address = local_address(&grpc)?;
     let assembly = assembly_door(config, owner)?;
@@ -156,21 +175,33 @@ pub async fn start_gateway(
     let options = ListenOptions { tls, ..ListenOptions::default() };
     let mut tasks = tokio::task::JoinSet::new();
     let mut links = Vec::new();
-    let usual = config.state.join("run").join("assembly.sock");
-    let sockets = [Some(usual.clone()), config.assembly.socket.clone().filter(|named| *named != usual)];
-    for socket in sockets.into_iter().flatten() {
+    let usual = StateDir::new(&config.state).assembly_socket();
+    let named = config.assembly.socket.clone().filter(|named| *named != usual);
+    for socket in std::iter::once(usual).chain(named) {
         let (listening, link) = bind_socket(&socket).await?;
         links.extend(link);
         tasks.spawn(listen::serve_unix(listening, services.clone(), options.clone(), stop.clone()));
     }
     tasks.spawn(listen::serve(grpc, services, options, stop.clone()));
     watch_door(&assembly, stop);
-    let bound = Bound { http: address, grpc: address, socket: usual.clone(), assembly_socket: usual };
-    Ok((address, Serving { bound, links, tasks }))
+    Ok((address, Serving { links, tasks }))
+}
+
+/// Whether Agent Assembly may be served there. Its agents enrol themselves, so beyond this machine it is for those who show a certificate, unless
+/// the configuration opens it to everybody.
+fn may_serve_agents(address: SocketAddr, config: &Config, tls: Option<&ServerTls>) -> Result<(), String> {
+    let is_restricted = tls.is_some_and(ServerTls::asks_for_certificates);
+    if is_restricted || config.assembly.open || address.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    Err(format!(
+        "`{address}` can be reached from other machines, and whoever reaches it can register an agent; set a client \
+         authority (`tls.client_ca`), say `assembly.open = true`, or listen on 127.0.0.1"
+    ))
 }
 
 fn assembly_socket(config: &Config) -> PathBuf {
-    config.assembly.socket.clone().unwrap_or_else(|| config.state.join("run").join("assembly.sock"))
+    config.assembly.socket.clone().unwrap_or_else(|| StateDir::new(&config.state).assembly_socket())
 }
 
 /// The door of Agent Assembly, with the people who may decide.

@@ -37,11 +37,6 @@ impl Answer {
         Answer { decision: Decision::deny(rule, reason, policy), recorded: None, session: None, args: None }
     }
 
-    /// A deny for something that is no action: recorded as an alarm.
-    pub fn malformed(reason: impl Into<String>, policy: Digest, receipt: &Receipt) -> Answer {
-        Answer::refused("malformed", reason, policy, receipt)
-    }
-
     /// A deny before the policy was asked: recorded as an alarm.
     pub fn refused(rule: &str, reason: impl Into<String>, policy: Digest, receipt: &Receipt) -> Answer {
         Answer {

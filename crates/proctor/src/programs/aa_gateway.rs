@@ -7,15 +7,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
-use tokio_util::sync::CancellationToken;
 
 use crate::cli::AssemblyArgs;
-use crate::commands::follow::Followers;
-use crate::commands::serve::{StopSignals, own, start_gateway};
+use crate::commands::serve::{start_gateway, until_stopped};
 use crate::config::{Config, Overrides, WebhookConfig};
 use crate::doors::assembly::AssemblyMode;
-use crate::failure::{FAILED, Failure};
-use crate::{log, output, owner};
+use crate::failure::Failure;
+use crate::{log, output};
 
 /// Agent Assembly's gateway: registry, policy checks, approvals and audit over gRPC.
 #[derive(Debug, Parser)]
@@ -45,14 +43,9 @@ struct Flags {
 
 /// Runs it.
 pub fn run(arguments: &[OsString]) -> ExitCode {
-    let named = std::iter::once(OsString::from("aa-gateway")).chain(arguments.iter().cloned());
-    let flags = match Flags::try_parse_from(named) {
+    let flags: Flags = match super::flags("aa-gateway", arguments) {
         Ok(flags) => flags,
-        Err(error) => {
-            let code = if error.use_stderr() { FAILED } else { 0 };
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
+        Err(code) => return code,
     };
     let outcome = serve(&flags);
     log::flush();
@@ -69,16 +62,8 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
 
 fn serve(flags: &Flags) -> Result<(), Failure> {
     let config = config(flags)?;
-    let owner = own(&config)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::from(error.to_string()))?;
-    let stop = CancellationToken::new();
-    let followers = Followers::start(&config, &owner.engine)?;
-    let outcome = runtime.block_on(async {
-        let mut signals = StopSignals::catch()?;
-        let (address, serving) = start_gateway(&config, &owner, &stop).await?;
+    let signal = until_stopped(&config, async |owner, stop| {
+        let (address, serving) = start_gateway(&config, owner, stop).await?;
         let ready = format!("gRPC server listening on TCP {address}");
         // Scripts wait for this line; some read one stream, some the other.
         output::data(&ready)?;
@@ -86,16 +71,9 @@ fn serve(flags: &Flags) -> Result<(), Failure> {
         if let Some(socket) = &config.assembly.socket {
             log::raw(&format!("aa-gateway: gRPC server listening on Unix socket {}", socket.display()));
         }
-        signals.next().await;
-        stop.cancel();
-        serving.finished().await;
-        Ok(())
+        Ok(serving)
     });
-    owner::answer_commands();
-    owner.engine.finish();
-    followers.finish();
-    runtime.shutdown_background();
-    outcome
+    signal.map(|_| ())
 }
 
 fn config(flags: &Flags) -> Result<Config, Failure> {

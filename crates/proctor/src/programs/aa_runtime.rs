@@ -35,9 +35,8 @@ use crate::config::{Config, Overrides};
 use crate::failure::FAILED;
 use crate::output;
 use crate::programs::attest_engine::variable;
+use crate::state_dir::StateDir;
 
-/// Where the gateway of a state directory listens, within it.
-const GATEWAY_SOCKET: &str = "run/assembly.sock";
 /// Where the specification puts the socket.
 const BARE_SOCKET: &str = "/var/run/aa-runtime.sock";
 /// What a query may take beyond the time that the gateway has: what to do without an answer is decided within it.
@@ -62,14 +61,9 @@ struct Flags {
 
 /// Runs the program with what stands after its name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
-    let named = std::iter::once(OsString::from("aa-runtime")).chain(arguments.iter().cloned());
-    let flags = match Flags::try_parse_from(named) {
+    let flags: Flags = match super::flags("aa-runtime", arguments) {
         Ok(flags) => flags,
-        Err(error) => {
-            let code = if error.use_stderr() { FAILED } else { 0 };
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
+        Err(code) => return code,
     };
     let outcome = prepare().and_then(|settings| start(flags, settings));
     crate::log::flush();
@@ -107,7 +101,7 @@ fn own_gateway() -> Result<Option<String>, String> {
     if named.is_none() && !config.state_is_named {
         return Ok(None);
     }
-    Ok(Some(format!("unix:{}", config.state.join(GATEWAY_SOCKET).display())))
+    Ok(Some(format!("unix:{}", StateDir::new(&config.state).assembly_socket().display())))
 }
 
 fn start(flags: Flags, settings: Settings) -> Result<(), String> {

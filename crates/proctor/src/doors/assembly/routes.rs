@@ -1,6 +1,11 @@
 //! All services of the door, as a router that a server takes.
 
 use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
 use proctor_net::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleServiceServer;
 use proctor_net::assembly::services::approval::approval_service_server::ApprovalServiceServer;
 use proctor_net::assembly::services::audit::audit_service_server::AuditServiceServer;
@@ -39,4 +44,15 @@ pub fn routes(door: &AssemblyDoor) -> Router {
         .route_service(topology_path, topology)
         .route_service(invalidation_path, invalidation)
         .merge(proctor_net::health::routes(door.inner.stop.clone()))
+        .layer(from_fn(only_grpc))
+}
+
+/// A web page can make a browser post to this machine, but not as gRPC without asking first, which is never granted.
+async fn only_grpc(request: Request, next: Next) -> Response {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.starts_with("application/grpc") {
+        next.run(request).await
+    } else {
+        (StatusCode::UNSUPPORTED_MEDIA_TYPE, "this is for gRPC\n").into_response()
+    }
 }
