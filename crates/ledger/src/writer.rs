@@ -29,7 +29,7 @@ pub use pending::{Pending, Receipt};
 pub(crate) use tree::{Tree, tile_bytes};
 
 use pending::Slot;
-use queue::{Entry, Item, Queue};
+use queue::{Entry, Item, Queue, Ready};
 
 /// The most bytes that a body may have.
 pub const MAX_BODY: usize = 16 << 20;
@@ -91,6 +91,9 @@ pub enum NotRecorded {
     /// The ledger is closed.
     #[error("not recorded: the ledger is closed")]
     Closed,
+    /// Its time to answer was over before it was known. It may be on record; the caller left it there.
+    #[error("it is not known whether this was recorded: the time to answer was over")]
+    Unknown,
     /// A draft before it failed, on whose effects this one may build: reload the state and decide again.
     #[error("not recorded: a record before it failed")]
     Stale,
@@ -201,6 +204,12 @@ impl Ledger {
         self.enqueue(draft, Some(generation), None)
     }
 
+    /// The same, with records that stand right behind it: all of them are committed together, or none is. The receipt is the first one's,
+    /// and only that one is retracted if its caller gives up. Deadlines and sequences of the others are not looked at.
+    pub fn append_together(&self, generation: u64, draft: Draft, behind: Vec<Draft>) -> Pending {
+        self.enqueue_together(draft, behind, Some(generation), None)
+    }
+
     /// Changes whenever a draft that others may build on was not recorded.
     pub fn generation(&self) -> u64 {
         self.queue.generation()
@@ -288,12 +297,37 @@ impl Ledger {
     }
 
     fn enqueue(&self, draft: Draft, after: Option<u64>, erase: Option<u64>) -> Pending {
-        let entry = match self.entry(draft, after, erase) {
-            Ok(entry) => entry,
+        self.enqueue_together(draft, Vec::new(), after, erase)
+    }
+
+    fn enqueue_together(
+        &self,
+        draft: Draft,
+        behind: Vec<Draft>,
+        after: Option<u64>,
+        erase: Option<u64>,
+    ) -> Pending {
+        let (deadline, seq) = (draft.deadline, draft.seq);
+        let ready = self.ready(draft).and_then(|record| {
+            let behind = behind.into_iter().map(|draft| self.ready(draft)).collect::<Result<Vec<_>, _>>()?;
+            Ok((record, behind))
+        });
+        let (record, behind) = match ready {
+            Ok(ready) => ready,
             Err(reason) => return Pending::refused(NotRecorded::Failed(reason)),
         };
-        let slot = Arc::clone(&entry.slot);
-        let deadline = entry.deadline;
+        let has_rows = !record.rows.is_empty() || behind.iter().any(|record| !record.rows.is_empty());
+        let slot = Arc::new(Slot::new());
+        let entry = Box::new(Entry {
+            record,
+            behind,
+            erase,
+            deadline,
+            seq,
+            stateful: after.is_some() || has_rows,
+            generation: 0,
+            slot: Arc::clone(&slot),
+        });
         match self.queue.push(entry, after) {
             Ok(()) => Pending::waiting(slot, deadline),
             Err(reason) => Pending::refused(reason),
@@ -301,8 +335,8 @@ impl Ledger {
     }
 
     /// Everything that can be done before the sequence is known is done here, on the caller's thread.
-    fn entry(&self, draft: Draft, after: Option<u64>, erase: Option<u64>) -> Result<Box<Entry>, String> {
-        let Draft { mut envelope, body, rows, deadline, seq } = draft;
+    fn ready(&self, draft: Draft) -> Result<Ready, String> {
+        let Draft { mut envelope, body, rows, .. } = draft;
         if envelope.once.as_ref().is_some_and(|key| key.len() > MAX_ONCE) {
             return Err(format!("the `once` key has more than {MAX_ONCE} bytes"));
         }
@@ -323,22 +357,8 @@ impl Ledger {
         };
         let leaf = envelope.to_leaf().map_err(|error| error.to_string())?;
         debug_assert!(leaf.len() <= MAX_LEAF, "the leaf's own limit");
-        let stateful = after.is_some() || !rows.is_empty();
         let hash = leaf_hash(&leaf);
-        let slot = Arc::new(Slot::new());
-        Ok(Box::new(Entry {
-            envelope,
-            leaf,
-            hash,
-            body,
-            rows,
-            erase,
-            deadline,
-            seq,
-            stateful,
-            generation: 0,
-            slot,
-        }))
+        Ok(Ready { envelope, leaf, hash, body, rows })
     }
 }
 

@@ -9,6 +9,7 @@ mod placed;
 mod questions;
 mod reload;
 mod reports;
+mod room;
 mod sessions;
 mod waiting;
 
@@ -39,7 +40,8 @@ pub use approvals::{ApprovalRefusal, find_ask};
 pub use filing::Filing;
 pub use reload::Reload;
 pub use reports::{Ending, Event, Outcome, Report, Spent};
-pub use waiting::Wait;
+pub use room::Room;
+pub use waiting::{Wait, to_its_end};
 
 use filing::Filed;
 use placed::Placed;
@@ -91,6 +93,8 @@ pub struct Engine {
     // One lock for the moment of deciding: it covers the session and every account that a decision reads, so decisions are
     // taken in order of arrival and their effects hold for the next one.
     inner: Mutex<Inner>,
+    /// Where tasks wait while the ledger's queue is full.
+    line: room::Line,
     /// Says that a person decided something; whoever holds an answer back for that looks again.
     decided: tokio::sync::watch::Sender<u64>,
     /// Tells what happens to agents, operations, approvals and the policy.
@@ -200,6 +204,7 @@ impl Engine {
             resolver: parts.resolver,
             answer: parts.answer,
             inner: Mutex::new(inner),
+            line: room::Line::default(),
             decided: tokio::sync::watch::Sender::new(0),
             notices: tokio::sync::broadcast::Sender::new(agents::NOTICES),
         };
@@ -258,7 +263,7 @@ impl Engine {
                 Taken::Answered(answer) => return *answer,
                 Taken::Queued(queued) => *queued,
             };
-            match wait.settled(pending, deadline).await {
+            match wait.decided(pending, deadline).await {
                 Ok(receipt) => {
                     for notice in notices {
                         self.tell(notice);
@@ -295,7 +300,8 @@ impl Engine {
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
         let agent = self.agent_text(&proposal.agent);
         let mut inner = self.lock()?;
-        self.end_budget_suspension(&mut inner, &policy, &proposal.caller);
+        let mut notices: Vec<Notice> = Vec::new();
+        notices.extend(self.end_budget_suspension(&mut inner, &policy, &proposal.caller));
         let key = SessionKey {
             principal: proposal.caller.principal.clone(),
             agent: proposal.agent.clone(),
@@ -320,24 +326,26 @@ impl Engine {
             return Err("deciding took too long".to_owned());
         }
         let sequence = inner.next;
-        let pending =
-            self.append(&mut inner, judgement.envelope.clone(), Some(judgement.body), Some(deadline));
-        // Alarms stand right behind the decision in the queue: a caller that goes away cannot lose them.
+        // What follows from a decision is committed with it: neither a caller that goes away nor a failure can leave one without the other.
+        let about = &judgement.envelope;
+        let mut behind: Vec<Filed> = Vec::new();
         for code in judgement.alarms {
-            let alarm = self.alarm_about(&judgement.envelope, code, sequence);
-            drop(self.append(&mut inner, alarm, None, Some(deadline + self.answer)));
+            behind.push(Filed::new(self.alarm_about(about, code, sequence), None));
         }
-        let id = judgement.envelope.id;
-        self.note_crossings(&mut inner, &judgement.envelope, &judgement.crossings, sequence);
-        let mut notices = Vec::new();
-        if let Some(cause) = judgement.suspend {
-            let behind = deadline + self.answer;
-            notices.extend(self.suspend_behind(&mut inner, &judgement.envelope, cause, behind));
+        behind.extend(self.crossed(&inner, about, &judgement.crossings, sequence));
+        if let Some(cause) = judgement.suspend
+            && let Some((record, notice)) = self.suspension(&inner, about, cause)
+        {
+            behind.push(record);
+            notices.push(notice);
         }
         let approval = judgement.decision.approval.filter(|_| judgement.decision.effect == Effect::Ask);
         if let Some(asked) = approval.filter(|asked| asked.id == fresh_approval) {
             notices.push(Notice::Asked(asked.id));
         }
+        let id = about.id;
+        let decided = Filed::new(judgement.envelope, Some(judgement.body));
+        let pending = self.append_together(&mut inner, decided, behind, Some(deadline));
         Ok(Queued { pending, decision: judgement.decision, session, id, sequence, notices })
     }
 
@@ -349,22 +357,42 @@ impl Engine {
         body: Option<Vec<u8>>,
         deadline: Option<Instant>,
     ) -> Pending {
-        let mut rows = std::mem::take(&mut inner.owed);
-        let changed = inner.state.apply(inner.next, &envelope);
-        rows.extend(changed.into_iter().map(|row| StateRow {
-            fold: row.fold,
-            key: row.key,
-            value: row.value,
-        }));
-        let once = envelope.once.clone();
-        let draft = Draft { envelope, body, rows, deadline, seq: Some(inner.next) };
-        let pending = self.ledger.append_after(inner.generation.unwrap_or(u64::MAX), draft);
+        self.append_together(inner, Filed::new(envelope, body), Vec::new(), deadline)
+    }
+
+    /// The same, with records that stand right behind it.
+    fn append_together(
+        &self,
+        inner: &mut Inner,
+        record: Filed,
+        behind: Vec<Filed>,
+        deadline: Option<Instant>,
+    ) -> Pending {
+        let first = inner.next;
+        let mut placed = Vec::new();
+        let mut seq = first;
+        let mut draft = |inner: &mut Inner, Filed { envelope, body, .. }: Filed| {
+            let mut rows = std::mem::take(&mut inner.owed);
+            let changed = inner.state.apply(seq, &envelope);
+            rows.extend(changed.into_iter().map(|row| StateRow {
+                fold: row.fold,
+                key: row.key,
+                value: row.value,
+            }));
+            placed.extend(envelope.once.clone().map(|once| (once, seq)));
+            seq += 1;
+            Draft { envelope, body, rows, deadline, seq: Some(first) }
+        };
+        let drafted = draft(inner, record);
+        let behind = behind.into_iter().map(|record| draft(inner, record)).collect();
+        let generation = inner.generation.unwrap_or(u64::MAX);
+        let pending = self.ledger.append_together(generation, drafted, behind);
         match pending.refusal() {
             None => {
-                if let Some(once) = once {
-                    inner.placed.note(once, inner.next);
+                for (once, seq) in placed {
+                    inner.placed.note(once, seq);
                 }
-                inner.next += 1;
+                inner.next = seq;
             }
             // It has no place in the queue, so its effects must not hold.
             Some(_) => inner.generation = None,

@@ -458,7 +458,7 @@ fn a_relay_does_not_wait_for_an_owner_that_hangs() {
     let mut relay = support::Gate::start(&folder, &["--answer-ms", "500"]);
     assert_eq!(text(&relay.ask(r#"{"tool":"x"}"#), "decision"), "allow");
     let pid = rustix::process::Pid::from_raw(owner.child.id().cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    support::stop_process(pid);
     let answer = relay.ask(r#"{"ref":7,"tool":"x"}"#);
     assert_eq!((text(&answer, "decision"), text(&answer, "rule")), ("deny", "not-recorded"), "{answer}");
     assert_eq!(answer.get("ref"), Some(&Json::from(7u8)));

@@ -52,8 +52,8 @@ impl Receipt {
 /// A draft whose fate is not known yet: wait for it, or await it.
 ///
 /// Dropping it leaves the draft in the queue; it is recorded, and nobody is told. A task that stops awaiting
-/// because the time to answer is over must call [`Pending::give_up`] and use what that returns: otherwise the
-/// ledger would hold a decision that its caller was never told.
+/// because the time to answer is over calls [`Pending::give_up`] where the caller is told something else than what the record says, and
+/// [`Pending::leave`] where the record may stand.
 #[derive(Debug)]
 pub struct Pending {
     state: PendingState,
@@ -101,6 +101,24 @@ impl Pending {
         match self.state {
             PendingState::Refused(reason) => Err(reason),
             PendingState::Queued(slot) => slot.give_up().unwrap_or(Err(NotRecorded::Deadline)),
+        }
+    }
+
+    /// Stops waiting, and lets the record stand if it is written: the answer if there is one by now, else [`NotRecorded::Unknown`].
+    pub fn leave(self) -> Result<Receipt, NotRecorded> {
+        match self.state {
+            PendingState::Refused(reason) => Err(reason),
+            PendingState::Queued(slot) => slot.leave().unwrap_or(Err(NotRecorded::Unknown)),
+        }
+    }
+
+    /// Blocks until the draft is recorded or refused, at most until this moment; then it is left.
+    pub fn wait_or_leave(self, deadline: Instant) -> Result<Receipt, NotRecorded> {
+        match self.state {
+            PendingState::Refused(reason) => Err(reason),
+            PendingState::Queued(slot) => {
+                slot.wait_then(Some(deadline), Slot::leave).unwrap_or(Err(NotRecorded::Unknown))
+            }
         }
     }
 
@@ -176,10 +194,19 @@ impl<T> Slot<T> {
 
     /// Blocks until the answer is there; none if the deadline passes before, and then it has been given up.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Option<Result<T, NotRecorded>> {
+        self.wait_then(deadline, Slot::give_up)
+    }
+
+    /// Blocks until the answer is there; if the deadline passes before, it is left or given up.
+    fn wait_then(
+        &self,
+        deadline: Option<Instant>,
+        end: impl FnOnce(&Slot<T>) -> Option<Result<T, NotRecorded>>,
+    ) -> Option<Result<T, NotRecorded>> {
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                return self.give_up();
+                return end(self);
             }
             {
                 let mut state = self.lock();
@@ -197,6 +224,16 @@ impl<T> Slot<T> {
 
     fn give_up(&self) -> Option<Result<T, NotRecorded>> {
         take(&mut self.lock())
+    }
+
+    /// The answer if it is there. If not, it comes, and nobody takes it.
+    fn leave(&self) -> Option<Result<T, NotRecorded>> {
+        let mut state = self.lock();
+        if let SlotState::Waiting(waiter) = &mut *state {
+            *waiter = Waiter::Nobody;
+            return None;
+        }
+        take(&mut state)
     }
 
     fn poll(&self, waker: &Waker) -> Poll<Result<T, NotRecorded>> {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::pending::Slot;
-use super::queue::Entry;
+use super::queue::{Entry, Ready};
 use super::{Receipt, StateRow, Tree};
 use crate::note::NoteSignature;
 use crate::store::{Batch, NewRecord, StateChange};
@@ -14,7 +14,7 @@ pub(super) struct Plan {
     pub(super) batch: Batch,
     /// The tree with the batch's records.
     pub(super) tree: Tree,
-    /// For each of the batch's records who waits for it; none for the ledger's own.
+    /// For each of the batch's records who waits for it; none for the ledger's own and for those behind another.
     pub(super) waiting: Vec<Option<Arc<Slot<Receipt>>>>,
     /// Unique keys of this batch.
     pub(super) once: HashMap<String, u64>,
@@ -63,18 +63,25 @@ impl Plan {
         self.tree.size()
     }
 
-    /// Gives a draft its place.
+    /// Gives what a caller wants recorded its places.
     pub(super) fn add(&mut self, entry: Entry) {
+        self.batch.erased.extend(entry.erase);
+        self.add_ready(entry.record, Some(entry.slot));
+        for record in entry.behind {
+            self.add_ready(record, None);
+        }
+    }
+
+    fn add_ready(&mut self, record: Ready, slot: Option<Arc<Slot<Receipt>>>) {
         let seq = self.next_seq();
-        let Entry { envelope, leaf, hash, body, rows, erase, slot, .. } = entry;
+        let Ready { envelope, leaf, hash, body, rows } = record;
         if let Some(key) = &envelope.once {
             self.once.insert(key.clone(), seq);
         }
-        self.batch.erased.extend(erase);
         self.add_rows(seq, rows);
         self.tree.append(hash, &mut self.batch.tiles);
         self.batch.records.push(NewRecord { seq, envelope, leaf, body });
-        self.waiting.push(Some(slot));
+        self.waiting.push(slot);
     }
 
     /// Gives a record of the ledger itself its place.

@@ -15,14 +15,34 @@ use crate::store::StoredBody;
 /// What an entry costs besides its leaf, body and rows.
 const ENTRY_OVERHEAD: usize = 512;
 
-/// A draft that is ready to get its place.
+/// A record that is ready to get its place.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct Ready {
     pub(super) envelope: Envelope,
     pub(super) leaf: Vec<u8>,
     pub(super) hash: Hash,
     pub(super) body: Option<StoredBody>,
     pub(super) rows: Vec<StateRow>,
+}
+
+impl Ready {
+    fn cost(&self) -> usize {
+        let rows: usize = self
+            .rows
+            .iter()
+            .map(|row| row.key.len() + row.value.as_ref().map_or(0, Vec::len) + size_of::<StateRow>())
+            .sum();
+        ENTRY_OVERHEAD + self.leaf.len() + self.body.as_ref().map_or(0, |body| body.bytes.len()) + rows
+    }
+}
+
+/// What one caller wants recorded, and how it hears of it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The record that the caller waits for.
+    pub(super) record: Ready,
+    /// Records that stand right behind it; all of them are committed, or none.
+    pub(super) behind: Vec<Ready>,
     pub(super) erase: Option<u64>,
     pub(super) deadline: Option<Instant>,
     /// The sequence that it must get.
@@ -36,12 +56,7 @@ pub(super) struct Entry {
 
 impl Entry {
     fn cost(&self) -> usize {
-        let rows: usize = self
-            .rows
-            .iter()
-            .map(|row| row.key.len() + row.value.as_ref().map_or(0, Vec::len) + size_of::<StateRow>())
-            .sum();
-        ENTRY_OVERHEAD + self.leaf.len() + self.body.as_ref().map_or(0, |body| body.bytes.len()) + rows
+        self.record.cost() + self.behind.iter().map(Ready::cost).sum::<usize>()
     }
 }
 

@@ -242,15 +242,15 @@ impl Worker {
             return Ok(());
         } else if entry.seq.is_some_and(|seq| seq != plan.next_seq()) {
             NotRecorded::Stale
-        } else if let Some(link) = entry.envelope.links.iter().find(|link| **link >= plan.next_seq()) {
+        } else if let Some(link) = missing_link(plan.next_seq(), &entry) {
             NotRecorded::Failed(format!("it links to record {link}, which does not exist"))
         } else {
-            match self.first_with_key(plan, &entry) {
+            match self.taken_key(plan, &entry) {
                 Ok(None) => {
                     plan.add(*entry);
                     return Ok(());
                 }
-                Ok(Some(first)) => NotRecorded::Once { first },
+                Ok(Some(refusal)) => refusal,
                 Err(error) => return Err((entry, error)),
             }
         };
@@ -261,8 +261,22 @@ impl Worker {
         Ok(())
     }
 
-    fn first_with_key(&self, plan: &Plan, entry: &Entry) -> Result<Option<u64>, StoreError> {
-        let Some(key) = &entry.envelope.once else { return Ok(None) };
+    /// Why it is refused, if one of its `once` keys is on record.
+    fn taken_key(&self, plan: &Plan, entry: &Entry) -> Result<Option<NotRecorded>, StoreError> {
+        if let Some(first) = self.first_with_key(plan, &entry.record.envelope)? {
+            return Ok(Some(NotRecorded::Once { first }));
+        }
+        for record in &entry.behind {
+            if self.first_with_key(plan, &record.envelope)?.is_some() {
+                // The caller did not know that it is there: it has to look again.
+                return Ok(Some(NotRecorded::Stale));
+            }
+        }
+        Ok(None)
+    }
+
+    fn first_with_key(&self, plan: &Plan, envelope: &Envelope) -> Result<Option<u64>, StoreError> {
+        let Some(key) = &envelope.once else { return Ok(None) };
         match plan.once.get(key) {
             Some(first) => Ok(Some(*first)),
             None => self.reader.once(key),
@@ -417,6 +431,14 @@ impl Worker {
             self.traces = false;
         }
     }
+}
+
+/// A link to a record that does not stand before the one that has the link.
+fn missing_link(first: u64, entry: &Entry) -> Option<u64> {
+    let records = std::iter::once(&entry.record).chain(&entry.behind);
+    (first..)
+        .zip(records)
+        .find_map(|(seq, record)| record.envelope.links.iter().copied().find(|link| *link >= seq))
 }
 
 fn add_own(plan: &mut Plan, envelope: Envelope, rows: Vec<StateRow>) -> Result<(), StoreError> {

@@ -271,3 +271,57 @@ fn waiting_with_a_deadline_returns_as_soon_as_the_receipt_is_there() {
     draft.deadline = Some(far);
     assert_eq!(ledger.append(draft).wait().unwrap().seq(), 1);
 }
+
+#[test]
+fn what_stands_together_is_committed_together_or_not_at_all() {
+    let (dir, world) = (tempfile::tempdir().unwrap(), World::new(21));
+    let (ledger, store) = world.with_faults(dir.path(), |options| options.batch_records = 1);
+    let behind = || vec![world.coded("bob", "1"), world.draft(RecordKind::Alarm)];
+    store.order(Fault::Fail);
+    let failed = ledger.append_together(0, world.coded("alice", "0"), behind());
+    assert!(matches!(failed.wait(), Err(NotRecorded::Failed(_))));
+    assert_eq!(ledger.reader().size().unwrap(), 0);
+    let mut linked = behind();
+    linked[1].envelope.links = vec![0];
+    let generation = ledger.generation();
+    let pending = ledger.append_together(generation, world.coded("alice", "0"), linked);
+    assert_eq!(pending.wait().map(|receipt| (receipt.seq(), receipt.size())), Ok((0, 3)));
+    assert_eq!(ledger.reader().state("code", "bob").unwrap(), Some((b"1".to_vec(), 1)));
+    let mut later = behind();
+    later[1].envelope.links = vec![5];
+    let refused = ledger.append_together(generation, world.coded("alice", "2"), later).wait();
+    assert!(matches!(refused, Err(NotRecorded::Failed(reason)) if reason.contains("record 5")));
+    assert_eq!(ledger.reader().size().unwrap(), 3);
+    ledger.close();
+    assert_in_order(dir.path());
+}
+
+#[test]
+fn a_key_that_is_taken_behind_a_record_refuses_all_of_them() {
+    let (dir, world) = (tempfile::tempdir().unwrap(), World::new(22));
+    let (ledger, _) = world.with_faults(dir.path(), |_| {});
+    ledger.append(world.once("alice:1")).wait().unwrap();
+    let behind = vec![world.once("alice:1")];
+    let refused = ledger.append_together(0, world.coded("alice", "0"), behind).wait();
+    assert_eq!(refused, Err(NotRecorded::Stale));
+    assert_eq!((ledger.reader().size().unwrap(), ledger.generation()), (1, 1));
+    ledger.close();
+    assert_in_order(dir.path());
+}
+
+#[test]
+fn a_record_whose_caller_left_it_stands() {
+    let (dir, world) = (tempfile::tempdir().unwrap(), World::new(23));
+    let (ledger, store) = world.with_faults(dir.path(), |_| {});
+    let stuck = store.stick();
+    let left = ledger.append(world.coded("alice", "0"));
+    stuck.wait_until_stuck();
+    let builds_on_it = ledger.append(world.coded("alice", "1"));
+    assert_eq!(left.wait_or_leave(Instant::now()), Err(NotRecorded::Unknown));
+    stuck.let_go();
+    assert_eq!(builds_on_it.wait().map(|receipt| receipt.seq()), Ok(1));
+    assert_eq!((ledger.reader().size().unwrap(), ledger.generation()), (2, 0));
+    assert_eq!(ledger.append(world.coded("alice", "2")).leave(), Err(NotRecorded::Unknown));
+    ledger.close();
+    assert_in_order(dir.path());
+}

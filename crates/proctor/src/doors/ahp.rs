@@ -13,7 +13,6 @@ mod query;
 mod reported;
 mod runs;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -34,7 +33,7 @@ use serde::Serialize;
 
 use crate::access::local_caller;
 use crate::config::AhpSettings;
-use crate::engine::{Answer, Engine, Proposal, Report, Spent, Wait};
+use crate::engine::{Answer, Engine, Proposal, Report, Room, Spent, Wait, to_its_end};
 
 use action::{CONFIRMATION, DOOR, Read};
 use answer::Asked;
@@ -49,36 +48,8 @@ const GRACE: Duration = Duration::from_millis(250);
 /// Messages of all streams that are worked on at once: each takes some tens of kilobytes on its way.
 const IN_WORK: usize = 256;
 
-/// How often a full queue is looked at again.
+/// How often it is looked again whether something is on record.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-
-/// Where messages wait, in order of arrival, while the ledger's queue is full.
-#[derive(Default)]
-struct Line {
-    waiting: AtomicUsize,
-    order: tokio::sync::Mutex<()>,
-}
-
-/// The right to put records into the queue now; held while that is done, so that nobody overtakes.
-struct Room<'a> {
-    _place: Option<(tokio::sync::MutexGuard<'a, ()>, Place<'a>)>,
-}
-
-/// A place in the line, given up when dropped.
-struct Place<'a>(&'a AtomicUsize);
-
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize) -> Place<'a> {
-        waiting.fetch_add(1, Ordering::SeqCst);
-        Place(waiting)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
 
 /// The door. Cheap to clone.
 #[derive(Clone)]
@@ -93,20 +64,13 @@ struct Shared {
     settings: AhpSettings,
     open: Mutex<OpenDecisions>,
     runs: Mutex<Runs>,
-    line: Line,
 }
 
 impl AhpDoor {
     /// The door in front of this engine.
     pub fn new(engine: Arc<Engine>, settings: AhpSettings) -> AhpDoor {
         let this_user = settings.this_user.clone();
-        let shared = Shared {
-            engine,
-            settings,
-            open: Mutex::default(),
-            runs: Mutex::default(),
-            line: Line::default(),
-        };
+        let shared = Shared { engine, settings, open: Mutex::default(), runs: Mutex::default() };
         AhpDoor { shared: Arc::new(shared), this_user }
     }
 
@@ -172,24 +136,6 @@ impl AhpDoor {
         Instant::now() + answer.saturating_sub(GRACE).max(answer / 2)
     }
 
-    /// Waits until the ledger takes records, without holding up a thread. None if it does not before the deadline.
-    async fn room(&self, deadline: Instant) -> Option<Room<'_>> {
-        let line = &self.shared.line;
-        if line.waiting.load(Ordering::SeqCst) == 0 && self.engine().has_room() {
-            return Some(Room { _place: None });
-        }
-        // From here on nobody overtakes: whoever comes later stands behind.
-        let place = Place::take(&line.waiting);
-        let waiting = async {
-            let first = line.order.lock().await;
-            while !self.engine().has_room() {
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
-            Room { _place: Some((first, place)) }
-        };
-        tokio::time::timeout_at(deadline.into(), waiting).await.ok()
-    }
-
     /// Decides an action: taken before the first wait, so in order of arrival.
     async fn decide(
         &self,
@@ -199,7 +145,9 @@ impl AhpDoor {
     ) -> (Answer, Asked, Option<Read>) {
         let engine = self.engine();
         let deadline = self.deadline();
-        let Some(room) = self.room(deadline).await else { return (engine.overloaded(), Asked::Now, None) };
+        let Some(room) = self.engine().room(deadline).await else {
+            return (engine.overloaded(), Asked::Now, None);
+        };
         let read = match read {
             Ok(read) => read,
             Err(problem) => {
@@ -230,7 +178,7 @@ impl AhpDoor {
                 if self.still_waits(&answer) {
                     continue;
                 }
-                let Some(room) = self.room(deadline).await else { break };
+                let Some(room) = self.engine().room(deadline).await else { break };
                 answer = self.settle(proposal.clone(), deadline, &read, room).await;
                 asked = self.asked(&answer);
                 break;
@@ -265,7 +213,8 @@ impl AhpDoor {
             self.remember(read, id, sequence, session, decision);
             (sequence, session)
         });
-        let answer = engine.deliver_waiting(undelivered, Wait::Task).await;
+        let own = Arc::clone(engine);
+        let answer = to_its_end(async move { own.deliver_waiting(undelivered, Wait::Task).await }).await;
         match (answer.record(), answer.session(), taken) {
             (Some((_, sequence)), _, Some((taken, _))) if taken == sequence => {}
             (recorded, session, taken) => {
@@ -349,7 +298,7 @@ impl AhpDoor {
     ) -> Result<(), HandlerError> {
         let engine = self.engine();
         let deadline = self.deadline();
-        let room = self.room(deadline).await;
+        let room = self.engine().room(deadline).await;
         let room = room.ok_or_else(|| not_recorded("too many records wait to be written".to_owned()))?;
         let filing = engine.file_report(caller, agent, session, DOOR, report).map_err(not_recorded)?;
         drop(room);

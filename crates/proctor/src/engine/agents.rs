@@ -1,5 +1,7 @@
 //! The registry of agents: changed by records only, and told to whoever follows.
 
+use std::sync::Arc;
+
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_core::record::{RecordKind, Registration, claimed};
@@ -8,7 +10,7 @@ use proctor_ledger::{NotRecorded, Receipt};
 use proctor_policy::state::{AgentInfo, Registry};
 
 use super::filing::Filed;
-use super::{Engine, Filing, Inner, Wait, waiting};
+use super::{Engine, Filing, Inner, Wait, to_its_end, waiting};
 
 /// Something that happens to an agent. What the codes mean stands in `proctor_policy::state`.
 #[derive(Debug, Clone, Default)]
@@ -115,10 +117,21 @@ impl Engine {
         Ok((self.file_under(&mut inner, records), notices, value))
     }
 
-    /// Waits until a change of the registry is on record; then whoever follows is told.
+    /// Waits, as a task, until a change of the registry is on record; then whoever follows is told, also if the caller has gone away by then.
     pub async fn agents_changed(
+        self: &Arc<Engine>,
+        filing: Filing,
+        notices: Vec<Notice>,
+    ) -> Result<(), NotRecorded> {
+        let engine = Arc::clone(self);
+        let told = to_its_end(async move { engine.tell_changed(filing, notices, Wait::Task).await });
+        told.await.map(|_| ())
+    }
+
+    async fn tell_changed(
         &self,
-        (filing, notices): (Filing, Vec<Notice>),
+        filing: Filing,
+        notices: Vec<Notice>,
         wait: Wait,
     ) -> Result<Vec<Receipt>, NotRecorded> {
         let receipts = self.filed(filing, wait).await?;
@@ -134,7 +147,7 @@ impl Engine {
         change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), String>,
     ) -> Result<(Option<u64>, T), String> {
         let (filing, notices, value) = self.change_agents(change)?;
-        let recorded = waiting::now(self.agents_changed((filing, notices), Wait::Thread));
+        let recorded = waiting::now(self.tell_changed(filing, notices, Wait::Thread));
         let receipts = recorded.map_err(|problem| problem.to_string())?;
         Ok((receipts.first().map(Receipt::seq), value))
     }
@@ -169,14 +182,13 @@ impl Engine {
         Filed::new(envelope, event.body.as_ref().map(cut))
     }
 
-    /// A suspension that a decision gave cause for; it stands right behind the decision in the queue.
-    pub(super) fn suspend_behind(
+    /// A suspension that a decision gave cause for; none if the agent is suspended for that already.
+    pub(super) fn suspension(
         &self,
-        inner: &mut Inner,
+        inner: &Inner,
         decided: &proctor_core::record::Envelope,
         (cause, reason): (&'static str, String),
-        deadline: std::time::Instant,
-    ) -> Option<Notice> {
+    ) -> Option<(Filed, Notice)> {
         let known = inner.state.registry().get(&decided.principal);
         // Once is enough: it stays suspended until the cause is gone.
         if known.is_some_and(|agent| agent.suspended.iter().any(|(known, _)| known == cause)) {
@@ -194,9 +206,8 @@ impl Engine {
             door: "policy",
             ..AgentEvent::default()
         };
-        let filed = self.agent_record(event);
-        drop(self.append(inner, filed.envelope, filed.body, Some(deadline)));
-        Some(Notice::Order { principal: decided.principal.clone(), code: "suspended", reason })
+        let notice = Notice::Order { principal: decided.principal.clone(), code: "suspended", reason };
+        Some((self.agent_record(event), notice))
     }
 }
 

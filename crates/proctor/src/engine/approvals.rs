@@ -107,9 +107,11 @@ impl Engine {
         let body = body.to_string().into_bytes();
         let pending = self.append(&mut inner, envelope, Some(body), Some(deadline));
         drop(inner);
-        match pending.wait_until(deadline) {
+        let recorded = pending.wait_or_leave(deadline);
+        // Also when it is not known: whoever waits for it looks.
+        self.decided.send_modify(|count| *count = count.wrapping_add(1));
+        match recorded {
             Ok(receipt) => {
-                self.decided.send_modify(|count| *count = count.wrapping_add(1));
                 self.tell(Notice::Decided(id, allowed));
                 Ok(receipt.seq())
             }

@@ -1,6 +1,6 @@
 //! Budgets after a decision: thresholds that are passed become alarms, and a suspension that a budget caused ends with its cause.
 
-use std::time::Instant;
+use std::sync::Arc;
 
 use proctor_core::action::Action;
 use proctor_core::id::{ApprovalId, SessionId};
@@ -38,17 +38,28 @@ impl Engine {
         }
     }
 
-    /// Whoever was suspended because a budget was used up goes on when it is open again.
-    pub(super) fn end_budget_suspension(&self, inner: &mut Inner, policy: &Policy, caller: &Caller) {
+    /// Whoever was suspended because a budget was used up goes on when it is open again. Gives what others hear once that is on record.
+    pub(super) fn end_budget_suspension(
+        &self,
+        inner: &mut Inner,
+        policy: &Policy,
+        caller: &Caller,
+    ) -> Option<Notice> {
+        let (record, notice) = self.budget_resumed(inner, policy, caller)?;
+        drop(self.append(inner, record.envelope, None, Some(self.due())));
+        Some(notice)
+    }
+
+    fn budget_resumed(&self, inner: &Inner, policy: &Policy, caller: &Caller) -> Option<(Filed, Notice)> {
         let principal = claimed(&caller.principal);
-        let Some(agent) = inner.state.registry().get(&principal) else { return };
+        let agent = inner.state.registry().get(&principal)?;
         if !agent.suspended.iter().any(|(cause, _)| cause == BUDGET) {
-            return;
+            return None;
         }
         let agent_text = agent.agent.clone();
         let input = self.blank_input(caller);
         if is_spent(policy, &input, &inner.state.view(caller, input.session, input.digest, input.now)) {
-            return;
+            return None;
         }
         let reason = "the budget is open again".to_owned();
         let mut envelope = self.envelope(RecordKind::Agent);
@@ -60,30 +71,32 @@ impl Engine {
         "resumed".clone_into(&mut envelope.code);
         BUDGET.clone_into(&mut envelope.name);
         envelope.rule.clone_from(&reason);
-        drop(self.append(inner, envelope, None, Some(Instant::now() + self.answer)));
-        self.tell(Notice::Order { principal, code: "resumed", reason });
+        Some((Filed::new(envelope, None), Notice::Order { principal, code: "resumed", reason }))
     }
 
     /// Looks whether an agent's budget is open again, outside of a decision.
-    pub fn refresh_budget(&self, caller: &Caller) -> Result<(), String> {
+    pub async fn refresh_budget(self: &Arc<Engine>, caller: &Caller) -> Result<(), String> {
         let policy = self.policy();
-        self.end_budget_suspension(&mut *self.lock()?, &policy, caller);
-        Ok(())
+        let (filing, notice) = {
+            let mut inner = self.lock()?;
+            let Some((record, notice)) = self.budget_resumed(&inner, &policy, caller) else { return Ok(()) };
+            (self.file_under(&mut inner, vec![record]), notice)
+        };
+        self.agents_changed(filing, vec![notice]).await.map_err(|problem| problem.to_string())
     }
 
-    /// Alarms about thresholds that a decision has passed, right behind it in the queue.
-    pub(super) fn note_crossings(
+    /// Alarms about thresholds that a decision passes.
+    pub(super) fn crossed(
         &self,
-        inner: &mut Inner,
+        inner: &Inner,
         decided: &Envelope,
         crossings: &[Crossing],
         sequence: u64,
-    ) {
-        for crossing in crossings {
-            let Some(filed) = self.crossing_record(inner, decided, crossing) else { continue };
-            let envelope = Envelope { links: vec![sequence], ..filed.envelope };
-            drop(self.append(inner, envelope, filed.body, Some(Instant::now() + self.answer)));
-        }
+    ) -> Vec<Filed> {
+        let records = crossings.iter().filter_map(|crossing| self.crossing_record(inner, decided, crossing));
+        records
+            .map(|record| Filed { envelope: Envelope { links: vec![sequence], ..record.envelope }, ..record })
+            .collect()
     }
 
     /// Alarms about thresholds that these amounts pass.

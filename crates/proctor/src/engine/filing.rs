@@ -57,7 +57,7 @@ impl Engine {
         for _ in 0..TRIES * 3 {
             let mut problem = filing.refused.take();
             for pending in std::mem::take(&mut filing.pending) {
-                match wait.settled(pending, filing.deadline).await {
+                match wait.recorded(pending, filing.deadline).await {
                     // After a failure nothing behind it counts: it is refused as stale, and tried again with it.
                     Ok(receipt) => receipts.push(receipt),
                     Err(refused) => {

@@ -16,45 +16,57 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// What became of a record, at most until this moment.
-    pub async fn settled(self, pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
+    /// What became of a decision, at most until this moment. Its caller is told deny then, so the record, should it still be written, is
+    /// followed by one that retracts it. A caller that goes away is told nothing, and the record stands.
+    pub(super) async fn decided(self, pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
         match self {
             Wait::Thread => pending.wait_until(deadline),
-            Wait::Task => {
-                let mut waiting = Waiting(Some(pending));
-                // The record, should it still be written, is followed by one that retracts it.
-                let settled = tokio::time::timeout_at(deadline.into(), &mut waiting).await;
-                settled.unwrap_or_else(|_elapsed| waiting.give_up())
-            }
+            Wait::Task => in_time(pending, deadline).await.unwrap_or_else(Pending::give_up),
+        }
+    }
+
+    /// What became of a record that says what happened, at most until this moment. It stands, whether or not its caller hears of it.
+    pub(super) async fn recorded(self, pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
+        match self {
+            Wait::Thread => pending.wait_or_leave(deadline),
+            Wait::Task => in_time(pending, deadline).await.unwrap_or_else(Pending::leave),
         }
     }
 }
 
-/// A task that waits. If it goes away, nobody is told the answer, so it must not stand.
-struct Waiting(Option<Pending>);
-
-impl Waiting {
-    fn give_up(&mut self) -> Result<Receipt, NotRecorded> {
-        self.0.take().map_or(Err(NotRecorded::Deadline), Pending::give_up)
-    }
+/// What became of it, or the draft itself if that is not known in time.
+async fn in_time(mut pending: Pending, deadline: Instant) -> Result<Result<Receipt, NotRecorded>, Pending> {
+    let settled = tokio::time::timeout_at(deadline.into(), &mut pending).await;
+    settled.map_err(|_elapsed| pending)
 }
 
-impl Future for Waiting {
-    type Output = Result<Receipt, NotRecorded>;
+/// Awaits something that goes on to its end, in a task of its own, when whoever awaits it goes away: what is on record is then also told to
+/// those who follow.
+pub fn to_its_end<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> ToItsEnd<T> {
+    ToItsEnd(Some(Box::pin(future)))
+}
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(pending) = &mut self.0 else { return Poll::Ready(Err(NotRecorded::Deadline)) };
-        let settled = Pin::new(pending).poll(context);
-        if settled.is_ready() {
+/// See [`to_its_end`].
+pub struct ToItsEnd<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+
+impl<T: Send + 'static> Future for ToItsEnd<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let Some(future) = &mut self.0 else { return Poll::Pending };
+        let polled = future.as_mut().poll(context);
+        if polled.is_ready() {
             self.0 = None;
         }
-        settled
+        polled
     }
 }
 
-impl Drop for Waiting {
+impl<T: Send + 'static> Drop for ToItsEnd<T> {
     fn drop(&mut self) {
-        let _ = self.give_up();
+        if let (Some(future), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            drop(runtime.spawn(async move { drop(future.await) }));
+        }
     }
 }
 
@@ -67,5 +79,29 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
             Poll::Ready(value) => return value,
             Poll::Pending => std::thread::yield_now(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_nobody_awaits_any_more_goes_on_to_its_end() {
+        let (begun, mut has_begun) = tokio::sync::mpsc::channel(1);
+        let (go_on, may_go_on) = tokio::sync::oneshot::channel();
+        let (end, ended) = tokio::sync::oneshot::channel();
+        let work = to_its_end(async move {
+            begun.send(()).await.ok();
+            may_go_on.await.ok();
+            end.send("done").ok();
+        });
+        tokio::select! {
+            () = work => panic!("it cannot end yet"),
+            _ = has_begun.recv() => {}
+        }
+        go_on.send(()).ok();
+        assert_eq!(ended.await, Ok("done"));
+        assert_eq!(to_its_end(async { 7 }).await, 7);
     }
 }

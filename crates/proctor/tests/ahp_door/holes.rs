@@ -6,7 +6,7 @@ use proctor_core::json::Json;
 use rustix::process::{Signal, kill_process};
 
 use crate::harness::{Event, Harness, alarms, assert_not_stored, before, of_kind, session};
-use crate::support::{Folder, text};
+use crate::support::{Folder, stop_process, text};
 use crate::{POLICY, SECRET};
 
 const BALANCED: &str = include_str!("../../../../schemas/examples/balanced.yaml");
@@ -89,7 +89,7 @@ fn an_owner_that_hangs_makes_its_relay_block_and_nobody_waits_twice() {
     assert_eq!(owner.word(&before("bash", r#"{"command":"ls"}"#)), "allow");
     let mut relay = Harness::start(&folder);
     assert_eq!(relay.word(&before("bash", r#"{"command":"ls"}"#)), "allow");
-    kill_process(owner.pid(), Signal::STOP).unwrap();
+    stop_process(owner.pid());
     let start = Instant::now();
     for _ in 0..20 {
         assert_eq!(relay.word(&before("bash", r#"{"command":"ls"}"#)), "block");

@@ -183,3 +183,19 @@ impl Gate {
         (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
+
+/// Stops a process; it does not run any more when this returns.
+pub fn stop_process(pid: rustix::process::Pid) {
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    // Each thread notices by itself.
+    let runs = |task: std::io::Result<std::fs::DirEntry>| {
+        let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with(['T', 't']))
+    };
+    let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
+    while std::fs::read_dir(&tasks).unwrap().any(runs) {
+        assert!(std::time::Instant::now() < deadline, "the process does not stop");
+        std::thread::yield_now();
+    }
+}

@@ -106,7 +106,7 @@ impl AhpDoor {
         let mut filings = Vec::new();
         for open in open {
             self.until_recorded(open.id).await;
-            let Some(_room) = self.room(deadline).await else { break };
+            let Some(_room) = engine.room(deadline).await else { break };
             let report = Report::Outcome(Outcome {
                 decision: open.id,
                 ending: Ending::Unknown,

@@ -43,7 +43,7 @@ impl AuditService for AssemblyDoor {
         let mut event_ids = Vec::with_capacity(request.events.len());
         let mut waiting = VecDeque::new();
         for event in request.events {
-            let (id, filing) = self.take_event(&agent, event)?;
+            let (id, filing) = self.take_event(&agent, event).await?;
             event_ids.push(id);
             waiting.extend(filing);
             if waiting.len() >= IN_FLIGHT {
@@ -72,7 +72,7 @@ impl AuditService for AssemblyDoor {
             };
             let Some(event) = next else { break };
             check_owner(&agent, &event)?;
-            waiting.extend(self.take_event(&agent, event)?.1);
+            waiting.extend(self.take_event(&agent, event).await?.1);
             events_received += 1;
             if waiting.len() >= IN_FLIGHT {
                 self.wait_for(waiting.pop_front()).await?;
@@ -95,7 +95,13 @@ fn check_owner(agent: &AgentInfo, event: &AuditEvent) -> Result<(), Status> {
 }
 
 impl AssemblyDoor {
-    fn take_event(&self, agent: &AgentInfo, event: AuditEvent) -> Result<(String, Option<Filing>), Status> {
+    async fn take_event(
+        &self,
+        agent: &AgentInfo,
+        event: AuditEvent,
+    ) -> Result<(String, Option<Filing>), Status> {
+        let room = self.engine().room(self.engine().due()).await;
+        let _room = room.ok_or_else(|| Status::unavailable("too many records wait to be written"))?;
         let home = format!("registration {}", agent.registered_seq);
         self.file_event(&caller_of(agent), &agent.agent, &home, event)
     }

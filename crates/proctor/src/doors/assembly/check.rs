@@ -16,7 +16,7 @@ use super::action::{NoAction, action};
 use super::answer::response;
 use super::identity::{IDENTITY_RULE, half, hex, shown_token};
 use super::{AssemblyDoor, DOOR, Replies, anonymous, lock};
-use crate::engine::{Answer, Filing, Proposal, Undelivered, Wait};
+use crate::engine::{Answer, Filing, Proposal, Undelivered, Wait, to_its_end};
 
 /// The most checks in a batch.
 pub const MAX_BATCH: usize = 1000;
@@ -29,8 +29,9 @@ impl PolicyService for AssemblyDoor {
     ) -> Result<Response<CheckActionResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let begun = Instant::now();
-        let due = self.begin(&request, shown_token(&metadata).unwrap_or_default());
-        self.end(due, begun).await.map(Response::new)
+        let due = self.begin_in_turn(&request, shown_token(&metadata).unwrap_or_default()).await;
+        let door = self.clone();
+        to_its_end(async move { door.end(due, begun).await }).await.map(Response::new)
     }
 
     async fn batch_check(
@@ -53,12 +54,19 @@ impl PolicyService for AssemblyDoor {
             }
         }
         // All are taken in order of the batch; then all are waited for.
-        let due: Vec<Due> = request.requests.iter().map(|request| self.begin(request, token)).collect();
-        let mut responses = Vec::with_capacity(due.len());
-        for due in due {
-            responses.push(self.end(due, begun).await?);
+        let mut due = Vec::with_capacity(request.requests.len());
+        for request in &request.requests {
+            due.push(self.begin_in_turn(request, token).await);
         }
-        Ok(Response::new(BatchCheckResponse { responses }))
+        let door = self.clone();
+        let ended = to_its_end(async move {
+            let mut responses = Vec::with_capacity(due.len());
+            for due in due {
+                responses.push(door.end(due, begun).await?);
+            }
+            Ok::<_, Status>(responses)
+        });
+        Ok(Response::new(BatchCheckResponse { responses: ended.await? }))
     }
 
     type OpControlStreamStream = Replies<OpControlMessage>;
@@ -85,6 +93,13 @@ pub(super) struct Due {
     returned: Option<Box<AgentInfo>>,
 }
 
+impl Due {
+    fn unanswered(answer: Answer) -> Due {
+        let assurance = AgentIdentityAssurance::Unspecified;
+        Due { state: State::Unanswered(answer), assurance, returned: None }
+    }
+}
+
 enum State {
     /// It was decided.
     Decided(Box<Undelivered>, Span),
@@ -105,6 +120,14 @@ pub(super) struct Span {
 }
 
 impl AssemblyDoor {
+    /// Decides a check once the ledger takes records; a thread is not held up until then.
+    async fn begin_in_turn(&self, request: &CheckActionRequest, shown: &str) -> Due {
+        match self.engine().room(self.engine().due()).await {
+            Some(_room) => self.begin(request, shown),
+            None => Due::unanswered(self.engine().overloaded()),
+        }
+    }
+
     /// Decides a check, or refuses it, and gives the record its place in the queue.
     fn begin(&self, request: &CheckActionRequest, shown: &str) -> Due {
         let token = if request.credential_token.is_empty() { shown } else { &request.credential_token };
@@ -117,14 +140,7 @@ impl AssemblyDoor {
                 let state = State::Refused(filing, IDENTITY_RULE, stranger.reason.to_owned());
                 return Due { state, assurance: stranger.assurance, returned: None };
             }
-            Err(problem) => {
-                let answer = self.engine().unanswered(&problem);
-                return Due {
-                    state: State::Unanswered(answer),
-                    assurance: AgentIdentityAssurance::Unspecified,
-                    returned: None,
-                };
-            }
+            Err(problem) => return Due::unanswered(self.engine().unanswered(&problem)),
         };
         let (assurance, returned) = (asker.assurance, asker.returned);
         let mut action = match action(request, asker.depth) {

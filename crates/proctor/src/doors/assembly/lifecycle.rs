@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 use super::identity::{caller_of, check_names, did_status, registry_key};
 use super::registering::{self, Proof, Refusal};
 use super::{AssemblyDoor, AssemblyMode, DOOR, Replies, lock, unavailable};
-use crate::engine::{AgentEvent, Wait};
+use crate::engine::AgentEvent;
 
 #[tonic::async_trait]
 impl AgentLifecycleService for AssemblyDoor {
@@ -51,7 +51,7 @@ impl AgentLifecycleService for AssemblyDoor {
             Ok::<_, Refusal>((events, ()))
         });
         let (filing, notices, ()) = change.map_err(|refusal| refusal.0)?;
-        self.engine().agents_changed((filing, notices), Wait::Task).await.map_err(unavailable)?;
+        self.engine().agents_changed(filing, notices).await.map_err(unavailable)?;
         let agent = self.token_holder(&token).map_err(unavailable)?.ok_or_else(|| {
             Status::resource_exhausted("the registry is full: deregister agents that are gone")
         })?;
@@ -67,7 +67,7 @@ impl AgentLifecycleService for AssemblyDoor {
         let agent = self.authenticated(request.agent_id.as_ref(), &request.credential_token, &metadata)?;
         self.seen(&agent).await;
         // A budget may be open again although nobody has asked for anything.
-        self.engine().refresh_budget(&caller_of(&agent)).map_err(unavailable)?;
+        self.engine().refresh_budget(&caller_of(&agent)).await.map_err(unavailable)?;
         let policy = self.engine().policy().digest();
         let policy_updated = agent.told != Some(policy);
         if policy_updated {
@@ -198,8 +198,7 @@ impl AssemblyDoor {
     pub(super) async fn change(&self, events: Vec<AgentEvent>) -> Result<(), Status> {
         let placed = self.engine().change_agents(|_, _| Ok::<_, String>((events, ())));
         let (filing, notices, ()) = placed.map_err(unavailable)?;
-        self.engine().agents_changed((filing, notices), Wait::Task).await.map_err(unavailable)?;
-        Ok(())
+        self.engine().agents_changed(filing, notices).await.map_err(unavailable)
     }
 }
 

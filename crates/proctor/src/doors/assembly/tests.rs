@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod cancelled;
 mod checks;
 mod control;
 mod lifecycle;
