@@ -29,7 +29,8 @@ pub use pending::{Pending, Receipt};
 pub(crate) use tree::{Tree, tile_bytes};
 
 use pending::Slot;
-use queue::{Entry, Item, Queue, Ready};
+use queue::{Entry, Item, Queue, Ready, Wake};
+use worker::Worker;
 
 /// The most bytes that a body may have.
 pub const MAX_BODY: usize = 16 << 20;
@@ -161,6 +162,8 @@ pub struct Ledger {
     growth: Arc<Growth>,
     randomness: Arc<dyn Randomness>,
     key: VerifierKey,
+    worker: Arc<Mutex<Worker>>,
+    durability: Durability,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Dropped after the writer has ended.
     _lock: Option<OwnerLock>,
@@ -185,13 +188,16 @@ impl Ledger {
         let growth = Arc::new(Growth::new(start.tree.size()));
         let queue = Arc::new(Queue::new(&options));
         let (randomness, key) = (Arc::clone(&options.randomness), options.key.verifier_key().clone());
-        let worker =
-            worker::Worker::new(Arc::clone(&queue), Arc::clone(&store), Arc::clone(&growth), start, options);
+        let durability = options.durability;
+        let worker = Worker::new(Arc::clone(&queue), Arc::clone(&store), Arc::clone(&growth), start, options);
+        let worker = Arc::new(Mutex::new(worker));
+        let (shared, waiting, growing) = (Arc::clone(&worker), Arc::clone(&queue), Arc::clone(&growth));
         let thread = std::thread::Builder::new()
             .name("ledger-writer".to_owned())
-            .spawn(move || worker.run())
+            .spawn(move || worker::run(&shared, &waiting, &growing))
             .map_err(|source| OpenError::Io { path: "thread `ledger-writer`".into(), source })?;
-        Ok(Ledger { queue, store, growth, randomness, key, thread: Mutex::new(Some(thread)), _lock: lock })
+        let thread = Mutex::new(Some(thread));
+        Ok(Ledger { queue, store, growth, randomness, key, worker, durability, thread, _lock: lock })
     }
 
     /// Appends a record. Blocks while the queue is full, at most until the draft's deadline.
@@ -207,7 +213,21 @@ impl Ledger {
     /// The same, with records that stand right behind it: all of them are committed together, or none is. The receipt is the first one's,
     /// and only that one is retracted if its caller gives up. Deadlines and sequences of the others are not looked at.
     pub fn append_together(&self, generation: u64, draft: Draft, behind: Vec<Draft>) -> Pending {
-        self.enqueue_together(draft, behind, Some(generation), None)
+        self.enqueue_together(draft, behind, Some(generation), None, Wake::Writer)
+    }
+
+    /// The same, without waking the writer: the caller calls [`Ledger::help`] next.
+    pub fn append_quietly(&self, generation: u64, draft: Draft, behind: Vec<Draft>) -> Pending {
+        self.enqueue_together(draft, behind, Some(generation), None, Wake::Nobody)
+    }
+
+    /// Writes what waits on this very thread, unless it is being written already. It blocks for a small commit. Where a commit waits for the
+    /// disk the writer does it.
+    pub fn help(&self) {
+        match self.durability {
+            Durability::Process => worker::help(&self.worker, &self.queue),
+            Durability::Power => self.queue.wake_for_the_rest(),
+        }
     }
 
     /// Changes whenever a draft that others may build on was not recorded.
@@ -297,7 +317,7 @@ impl Ledger {
     }
 
     fn enqueue(&self, draft: Draft, after: Option<u64>, erase: Option<u64>) -> Pending {
-        self.enqueue_together(draft, Vec::new(), after, erase)
+        self.enqueue_together(draft, Vec::new(), after, erase, Wake::Writer)
     }
 
     fn enqueue_together(
@@ -306,6 +326,7 @@ impl Ledger {
         behind: Vec<Draft>,
         after: Option<u64>,
         erase: Option<u64>,
+        wake: Wake,
     ) -> Pending {
         let (deadline, seq) = (draft.deadline, draft.seq);
         let ready = self.ready(draft).and_then(|record| {
@@ -328,7 +349,7 @@ impl Ledger {
             generation: 0,
             slot: Arc::clone(&slot),
         });
-        match self.queue.push(entry, after) {
+        match self.queue.push(entry, after, wake) {
             Ok(()) => Pending::waiting(slot, deadline),
             Err(reason) => Pending::refused(reason),
         }

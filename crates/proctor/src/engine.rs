@@ -13,6 +13,7 @@ mod room;
 mod sessions;
 mod waiting;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -93,6 +94,8 @@ pub struct Engine {
     // One lock for the moment of deciding: it covers the session and every account that a decision reads, so decisions are
     // taken in order of arrival and their effects hold for the next one.
     inner: Mutex<Inner>,
+    /// Decisions that are being taken or delivered.
+    in_work: Arc<AtomicUsize>,
     /// Where tasks wait while the ledger's queue is full.
     line: room::Line,
     /// Says that a person decided something; whoever holds an answer back for that looks again.
@@ -118,6 +121,24 @@ pub struct Undelivered {
     proposal: Proposal,
     deadline: Instant,
     taken: Taken,
+    _in_work: InWork,
+}
+
+/// Counts a decision while it is taken and delivered.
+struct InWork(Arc<AtomicUsize>);
+
+impl InWork {
+    /// Begins to count; whether this one is the only one.
+    fn begin(count: &Arc<AtomicUsize>) -> (InWork, bool) {
+        let others = count.fetch_add(1, Ordering::Relaxed);
+        (InWork(Arc::clone(count)), others == 0)
+    }
+}
+
+impl Drop for InWork {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Undelivered {
@@ -144,6 +165,9 @@ struct Queued {
     /// What others hear once it is on record.
     notices: Vec<Notice>,
 }
+
+/// How records get their place in the queue.
+type Place = fn(&Ledger, u64, Draft, Vec<Draft>) -> Pending;
 
 /// The fold that remembers how far retractions have been applied to the state.
 const RETRACTIONS: &str = "retraction";
@@ -204,6 +228,7 @@ impl Engine {
             resolver: parts.resolver,
             answer: parts.answer,
             inner: Mutex::new(inner),
+            in_work: Arc::default(),
             line: room::Line::default(),
             decided: tokio::sync::watch::Sender::new(0),
             notices: tokio::sync::broadcast::Sender::new(agents::NOTICES),
@@ -246,8 +271,13 @@ impl Engine {
 
     /// The same, with another deadline.
     pub fn submit_until(&self, proposal: Proposal, deadline: Instant) -> Undelivered {
-        let taken = self.take(&proposal, deadline);
-        Undelivered { proposal, deadline, taken }
+        let (in_work, alone) = InWork::begin(&self.in_work);
+        let place = if alone { Ledger::append_quietly } else { Ledger::append_together };
+        let taken = self.take(&proposal, deadline, place);
+        if alone {
+            self.ledger.help();
+        }
+        Undelivered { proposal, deadline, taken, _in_work: in_work }
     }
 
     /// Waits until the decision is on record, and gives the answer.
@@ -257,7 +287,7 @@ impl Engine {
 
     /// The same, in a task or a thread.
     pub async fn deliver_waiting(&self, undelivered: Undelivered, wait: Wait) -> Answer {
-        let Undelivered { proposal, deadline, mut taken } = undelivered;
+        let Undelivered { proposal, deadline, mut taken, _in_work } = undelivered;
         for tries_left in (0..TRIES).rev() {
             let Queued { pending, decision, session, notices, .. } = match taken {
                 Taken::Answered(answer) => return *answer,
@@ -273,7 +303,7 @@ impl Engine {
                 }
                 // The state that it was taken on did not hold: take it again on the state that does.
                 Err(NotRecorded::Stale | NotRecorded::Once { .. }) if tries_left > 0 => {
-                    taken = self.take(&proposal, deadline);
+                    taken = self.take(&proposal, deadline, Ledger::append_together);
                 }
                 Err(problem) => return self.not_recorded(&problem.to_string()),
             }
@@ -281,10 +311,11 @@ impl Engine {
         self.not_recorded("the ledger's state did not settle")
     }
 
-    fn take(&self, proposal: &Proposal, deadline: Instant) -> Taken {
+    fn take(&self, proposal: &Proposal, deadline: Instant, place: Place) -> Taken {
         // A panic while deciding is a defect; it must not become a permission or end the process.
-        let attempt =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.try_take(proposal, deadline)));
+        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            self.try_take(proposal, deadline, place)
+        }));
         match attempt {
             Ok(Ok(queued)) => Taken::Queued(Box::new(queued)),
             Ok(Err(problem)) => Taken::Answered(Box::new(self.not_recorded(&problem))),
@@ -292,7 +323,7 @@ impl Engine {
         }
     }
 
-    fn try_take(&self, proposal: &Proposal, deadline: Instant) -> Result<Queued, String> {
+    fn try_take(&self, proposal: &Proposal, deadline: Instant, place: Place) -> Result<Queued, String> {
         let policy = self.policy();
         let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
         let prepared = prepare(&policy, &proposal.action, resolver);
@@ -345,7 +376,7 @@ impl Engine {
         }
         let id = about.id;
         let decided = Filed::new(judgement.envelope, Some(judgement.body));
-        let pending = self.append_together(&mut inner, decided, behind, Some(deadline));
+        let pending = self.append_together(&mut inner, decided, behind, Some(deadline), place);
         Ok(Queued { pending, decision: judgement.decision, session, id, sequence, notices })
     }
 
@@ -357,7 +388,7 @@ impl Engine {
         body: Option<Vec<u8>>,
         deadline: Option<Instant>,
     ) -> Pending {
-        self.append_together(inner, Filed::new(envelope, body), Vec::new(), deadline)
+        self.append_together(inner, Filed::new(envelope, body), Vec::new(), deadline, Ledger::append_together)
     }
 
     /// The same, with records that stand right behind it.
@@ -367,6 +398,7 @@ impl Engine {
         record: Filed,
         behind: Vec<Filed>,
         deadline: Option<Instant>,
+        place: Place,
     ) -> Pending {
         let first = inner.next;
         let mut placed = Vec::new();
@@ -386,7 +418,7 @@ impl Engine {
         let drafted = draft(inner, record);
         let behind = behind.into_iter().map(|record| draft(inner, record)).collect();
         let generation = inner.generation.unwrap_or(u64::MAX);
-        let pending = self.ledger.append_together(generation, drafted, behind);
+        let pending = place(&self.ledger, generation, drafted, behind);
         match pending.refusal() {
             None => {
                 for (once, seq) in placed {

@@ -25,6 +25,11 @@ impl BlockCheck {
         self.row.block
     }
 
+    /// Whether it is full; only then it is in the index.
+    pub(super) fn is_full(&self) -> bool {
+        self.row.count == BLOCK
+    }
+
     pub(super) fn add(&mut self, seq: u64, envelope: &Envelope) {
         self.row.add(envelope);
         terms_of(envelope, |dimension, text| {

@@ -226,7 +226,7 @@ impl Walk<'_> {
     }
 
     fn end_block(&mut self) -> Result<(), StoreError> {
-        if let Some(check) = self.block.take() {
+        if let Some(check) = self.block.take().filter(BlockCheck::is_full) {
             self.counts.blocks += 1;
             self.counts.postings += check.compare(self.connection, self.report)?;
         }

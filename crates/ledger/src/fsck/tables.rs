@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::{ExpectedRow, FindingKind, Refold, Report};
 use crate::error::StoreError;
 use crate::keys::VerifierKey;
-use crate::store::schema::{APPLICATION_ID, TABLES};
+use crate::store::schema::{APPLICATION_ID, BLOCK, TABLES};
 use crate::store::{DATABASE_FILE, FORMAT};
 
 /// Lines that SQLite's own check gives at most.
@@ -119,8 +119,14 @@ pub(super) fn check_counts(
         ("tiles", counts.tiles, FindingKind::Tile),
         ("bodies", counts.bodies, FindingKind::BodyPresent),
     ];
+    // An earlier version wrote rows also for the last block while it was being filled; nobody reads them.
+    let open = count("SELECT count(*) FROM records")? / BLOCK;
     for (table, expected, kind) in tables {
-        let found = count(&format!("SELECT count(*) FROM {table}"))?;
+        let of_full_blocks = match table {
+            "blocks" | "postings" => format!(" WHERE block != {open}"),
+            _ => String::new(),
+        };
+        let found = count(&format!("SELECT count(*) FROM {table}{of_full_blocks}"))?;
         if found != expected {
             report.add(
                 kind,

@@ -1,4 +1,5 @@
-//! The index: which of each 256 records have a session, principal, agent, kind or approval; and their times.
+//! The index: which of each 256 records have a session, principal, agent, kind or approval; and their times. The last records, as long as
+//! they are fewer than 256, are not in it: readers look at them themselves.
 
 use std::collections::HashMap;
 
@@ -19,6 +20,11 @@ pub(crate) enum Dimension {
     Agent = 3,
     Kind = 4,
     Approval = 5,
+}
+
+impl Dimension {
+    const ALL: [Dimension; 5] =
+        [Dimension::Session, Dimension::Principal, Dimension::Agent, Dimension::Kind, Dimension::Approval];
 }
 
 /// One more than the highest dimension.
@@ -120,28 +126,25 @@ pub(crate) fn read_block(
 
 /// The writer's part of the index: the block that is being filled, and the numbers of known terms.
 ///
-/// It runs ahead of the database within a transaction; if that fails, it must be thrown away and loaded anew.
+/// A block is indexed when it is full, so that a commit of few records does not have to change a page for each of their terms. It runs
+/// ahead of the database within a transaction; if that fails, it must be thrown away and loaded anew.
 #[derive(Debug)]
 pub(super) struct IndexWriter {
     open: BlockRow,
-    bits: HashMap<i64, Bits>,
-    touched: Vec<i64>,
+    terms: [HashMap<String, Bits>; DIMENSIONS],
     numbers: HashMap<Dimension, HashMap<String, i64>>,
-    /// The last term of each dimension: neighbours often have the same.
-    last: [(String, i64); DIMENSIONS],
     next_number: i64,
 }
 
 impl IndexWriter {
-    /// The index as it is stored.
+    /// The index as it is stored, and the records that it does not have yet.
     pub(super) fn load(connection: &Connection) -> Result<IndexWriter, StoreError> {
         let last: Option<i64> = connection.query_row("SELECT max(id) FROM terms", (), |row| row.get(0))?;
+        let size = super::query::size(connection)?;
         let mut index = IndexWriter {
-            open: read_block(connection, None)?.unwrap_or_else(|| BlockRow::new(0)),
-            bits: HashMap::new(),
-            touched: Vec::new(),
+            open: BlockRow::new(size / BLOCK),
+            terms: Default::default(),
             numbers: HashMap::new(),
-            last: Default::default(),
             next_number: last.unwrap_or(0).saturating_add(1),
         };
         let first = index.open.block.saturating_mul(BLOCK);
@@ -152,20 +155,7 @@ impl IndexWriter {
             let (seq, leaf): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
             let envelope = Envelope::from_leaf(&leaf)
                 .map_err(|error| StoreError::Damaged(format!("record {seq}: {error}")))?;
-            let n = from_sql(seq)? % BLOCK;
-            let mut missing = false;
-            let mut failed = None;
-            terms_of(&envelope, |dimension, text| match find_term(connection, dimension, text) {
-                Ok(Some(number)) => set_bit(index.bits.entry(number).or_insert([0; 32]), n),
-                Ok(None) => missing = true,
-                Err(error) => failed = Some(error),
-            });
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            if missing {
-                return Err(StoreError::Damaged(format!("record {seq} is not in the index")));
-            }
+            index.note(from_sql(seq)?, &envelope);
         }
         Ok(index)
     }
@@ -177,41 +167,44 @@ impl IndexWriter {
         seq: u64,
         envelope: &Envelope,
     ) -> Result<(), StoreError> {
-        if seq / BLOCK != self.open.block {
-            self.flush(connection)?;
-            self.open = BlockRow::new(seq / BLOCK);
-            self.bits.clear();
+        self.note(seq, envelope);
+        if seq % BLOCK == BLOCK - 1 {
+            self.write_block(connection)?;
+            self.open = BlockRow::new(seq / BLOCK + 1);
         }
-        self.open.add(envelope);
-        let n = seq % BLOCK;
-        let mut failed = None;
-        terms_of(envelope, |dimension, text| match self.number(connection, dimension, text) {
-            Ok(number) => {
-                let bits = self.bits.entry(number).or_insert([0; 32]);
-                set_bit(bits, n);
-                self.touched.push(number);
-            }
-            Err(error) => failed = Some(error),
-        });
-        failed.map_or(Ok(()), Err)
+        Ok(())
     }
 
-    /// Writes what changed since the last time.
-    pub(super) fn flush(&mut self, connection: &Connection) -> Result<(), StoreError> {
-        if self.touched.is_empty() {
-            return Ok(());
+    fn note(&mut self, seq: u64, envelope: &Envelope) {
+        self.open.add(envelope);
+        terms_of(envelope, |dimension, text| {
+            let Some(terms) = self.terms.get_mut(dimension as usize) else { return };
+            // Most records have terms that their neighbours have.
+            match terms.get_mut(text) {
+                Some(bits) => set_bit(bits, seq % BLOCK),
+                None => set_bit(terms.entry(text.to_owned()).or_insert([0; 32]), seq % BLOCK),
+            }
+        });
+    }
+
+    /// Writes the block, which is full.
+    fn write_block(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        let mut rows = Vec::new();
+        for dimension in Dimension::ALL {
+            let terms = self.terms.get_mut(dimension as usize).map(std::mem::take).unwrap_or_default();
+            for (text, bits) in terms {
+                rows.push((self.number(connection, dimension, text)?, bits));
+            }
         }
-        self.touched.sort_unstable();
-        self.touched.dedup();
+        // In order, so that neighbours in the table are written together.
+        rows.sort_unstable();
         let mut statement = connection.prepare_cached(
             "INSERT INTO postings(term, block, bits) VALUES (?1, ?2, ?3) \
              ON CONFLICT(term, block) DO UPDATE SET bits = excluded.bits",
         )?;
         let block = to_sql(self.open.block);
-        for number in self.touched.drain(..) {
-            if let Some(bits) = self.bits.get(&number) {
-                statement.execute((number, block, bits.as_slice()))?;
-            }
+        for (number, bits) in rows {
+            statement.execute((number, block, bits.as_slice()))?;
         }
         let BlockRow { count, times, ids, .. } = self.open;
         let mut statement = connection.prepare_cached(
@@ -226,44 +219,25 @@ impl IndexWriter {
         &mut self,
         connection: &Connection,
         dimension: Dimension,
-        text: &str,
-    ) -> Result<i64, StoreError> {
-        if let Some((last, number)) = self.last.get(dimension as usize)
-            && last == text
-        {
-            return Ok(*number);
-        }
-        let number = self.look_up(connection, dimension, text)?;
-        if let Some((last, last_number)) = self.last.get_mut(dimension as usize) {
-            text.clone_into(last);
-            *last_number = number;
-        }
-        Ok(number)
-    }
-
-    fn look_up(
-        &mut self,
-        connection: &Connection,
-        dimension: Dimension,
-        text: &str,
+        text: String,
     ) -> Result<i64, StoreError> {
         let known = self.numbers.entry(dimension).or_default();
-        if let Some(number) = known.get(text) {
+        if let Some(number) = known.get(&text) {
             return Ok(*number);
         }
         if known.len() >= REMEMBERED_TERMS {
             known.clear();
         }
-        let number = if let Some(number) = find_term(connection, dimension, text)? {
+        let number = if let Some(number) = find_term(connection, dimension, &text)? {
             number
         } else {
             let mut statement =
                 connection.prepare_cached("INSERT INTO terms(id, dimension, text) VALUES (?1, ?2, ?3)")?;
-            statement.execute((self.next_number, dimension as i64, text))?;
+            statement.execute((self.next_number, dimension as i64, &text))?;
             self.next_number += 1;
             self.next_number - 1
         };
-        known.insert(text.to_owned(), number);
+        known.insert(text, number);
         Ok(number)
     }
 }

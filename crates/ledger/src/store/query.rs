@@ -32,14 +32,45 @@ pub(super) fn page(
         Order::Ascending => low = low.max(from),
         Order::Descending => end = end.min(from.saturating_add(1)),
     }
-    let Some(terms) = Terms::of(connection, filter)? else { return Ok(Page::default()) };
     if low >= end {
         return Ok(Page::default());
     }
+    let terms = Terms::of(connection, filter)?;
+    let indexed = size / BLOCK * BLOCK;
     let mut search =
-        Search { connection, filter, order, bound, low, end, terms, page: Page::default(), bytes: 0 };
-    search.run()?;
+        Search { connection, filter, order, bound, low, end, indexed, page: Page::default(), bytes: 0 };
+    search.run(terms.as_ref())?;
     Ok(search.page)
+}
+
+/// Whether a record fits everything that the filter says about its envelope.
+fn fits(filter: &Filter, envelope: &Envelope) -> bool {
+    let within = filter.since.is_none_or(|since| envelope.time >= since)
+        && filter.until.is_none_or(|until| envelope.time < until);
+    within
+        && (filter.kinds.is_empty() || filter.kinds.contains(&envelope.kind))
+        && filter.session.is_none_or(|session| envelope.session == Some(session))
+        && filter.approval.is_none_or(|approval| envelope.approval == Some(approval))
+        && filter.principal.as_ref().is_none_or(|principal| envelope.principal == *principal)
+        && filter.agent.as_ref().is_none_or(|agent| envelope.agent == *agent)
+}
+
+/// The envelopes of the records that are not in the index yet, in order.
+pub(super) fn not_indexed(connection: &Connection) -> Result<Vec<(u64, Envelope)>, StoreError> {
+    let first = size(connection)? / BLOCK * BLOCK;
+    let mut statement =
+        connection.prepare_cached("SELECT seq, leaf FROM records WHERE seq >= ?1 ORDER BY seq")?;
+    let mut rows = statement.query([to_sql(first)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (seq, leaf): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        found.push((from_sql(seq)?, envelope(seq, &leaf)?));
+    }
+    Ok(found)
+}
+
+fn envelope(seq: impl std::fmt::Display, leaf: &[u8]) -> Result<Envelope, StoreError> {
+    Envelope::from_leaf(leaf).map_err(|error| StoreError::Damaged(format!("record {seq}: {error}")))
 }
 
 /// The numbers of the filter's terms.
@@ -51,7 +82,7 @@ struct Terms {
 }
 
 impl Terms {
-    /// None if no record can fit, because a term does not occur at all.
+    /// None if no record in the index can fit, because a term does not occur there at all.
     fn of(connection: &Connection, filter: &Filter) -> Result<Option<Terms>, StoreError> {
         // The first one drives the search, so those that are likely to be rare come first.
         let wanted = [
@@ -88,18 +119,86 @@ struct Search<'a> {
     bound: PageBound,
     low: u64,
     end: u64,
-    terms: Terms,
+    /// Records from here on are not in the index.
+    indexed: u64,
     page: Page,
     bytes: usize,
 }
 
 impl Search<'_> {
-    fn run(&mut self) -> Result<(), StoreError> {
-        let direction = match self.order {
+    fn run(&mut self, terms: Option<&Terms>) -> Result<(), StoreError> {
+        if self.order == Order::Descending && !self.look_at_the_last()? {
+            return Ok(());
+        }
+        if let Some(terms) = terms
+            && self.low < self.indexed
+            && !self.look_in_the_index(terms)?
+        {
+            return Ok(());
+        }
+        if self.order == Order::Ascending {
+            self.look_at_the_last()?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the records that are not in the index one by one; false once the page is full.
+    fn look_at_the_last(&mut self) -> Result<bool, StoreError> {
+        let (first, end) = (self.low.max(self.indexed), self.end);
+        if first >= end {
+            return Ok(true);
+        }
+        let direction = self.direction();
+        let connection = self.connection;
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT seq, leaf FROM records WHERE seq >= ?1 AND seq < ?2 ORDER BY seq {direction}"
+        ))?;
+        let mut rows = statement.query((to_sql(first), to_sql(end)))?;
+        let mut expected = if self.order == Order::Ascending { first } else { end - 1 };
+        for _ in first..end {
+            let row = rows.next()?;
+            let found =
+                row.map(|row| Ok::<_, StoreError>((from_sql(row.get(0)?)?, row.get(1)?))).transpose()?;
+            let Some((seq, leaf)) = found.filter(|(seq, _): &(u64, Vec<u8>)| *seq == expected) else {
+                return Err(StoreError::Damaged(format!("record {expected} is missing")));
+            };
+            expected = if self.order == Order::Ascending { seq + 1 } else { seq.saturating_sub(1) };
+            if !fits(self.filter, &envelope(seq, &leaf)?) {
+                continue;
+            }
+            if !self.has_room(seq) {
+                return Ok(false);
+            }
+            self.add(seq, leaf);
+        }
+        Ok(true)
+    }
+
+    fn direction(&self) -> &'static str {
+        match self.order {
             Order::Ascending => "ASC",
             Order::Descending => "DESC",
-        };
-        let sql = if self.terms.all.is_empty() {
+        }
+    }
+
+    /// Whether the page takes another record; if not, the next one begins with this.
+    fn has_room(&mut self, seq: u64) -> bool {
+        let full = self.page.records.len() >= self.bound.records || self.bytes >= self.bound.bytes;
+        if full {
+            self.page.next = Some(seq);
+        }
+        !full
+    }
+
+    fn add(&mut self, seq: u64, leaf: Vec<u8>) {
+        self.bytes += leaf.len();
+        self.page.records.push(StoredLeaf { seq, leaf });
+    }
+
+    /// Looks at the records that are in the index; false if the page ends there.
+    fn look_in_the_index(&mut self, terms: &Terms) -> Result<bool, StoreError> {
+        let direction = self.direction();
+        let sql = if terms.all.is_empty() {
             format!(
                 "SELECT block, NULL FROM blocks WHERE block >= ?1 AND block <= ?2 \
                  AND max_time >= ?3 AND min_time < ?4 ORDER BY block {direction} LIMIT ?5"
@@ -112,9 +211,10 @@ impl Search<'_> {
         };
         let connection = self.connection;
         let mut blocks = connection.prepare_cached(&sql)?;
-        let (first, last) = (to_sql(self.low / BLOCK), to_sql((self.end - 1) / BLOCK));
+        let last = self.end.min(self.indexed).saturating_sub(1) / BLOCK;
+        let (first, last) = (to_sql(self.low / BLOCK), to_sql(last));
         let limit = i64::try_from(BLOCKS_A_PAGE).unwrap_or(i64::MAX);
-        let mut rows = match self.terms.all.first() {
+        let mut rows = match terms.all.first() {
             None => blocks.query((first, last, self.since(), self.until(), limit))?,
             Some(term) => blocks.query((first, last, *term, limit))?,
         };
@@ -126,9 +226,9 @@ impl Search<'_> {
             looked_at += 1;
             last_block = Some(block);
             let mut bits: Bits = row.get::<_, Option<Bits>>(1)?.unwrap_or([0xff; 32]);
-            self.narrow(block, &mut bits)?;
+            self.narrow(terms, block, &mut bits)?;
             if !self.take(block, &bits, &mut leaf)? {
-                return Ok(());
+                return Ok(false);
             }
         }
         if looked_at == BLOCKS_A_PAGE
@@ -138,13 +238,14 @@ impl Search<'_> {
                 Order::Ascending => Some(block.saturating_add(1).saturating_mul(BLOCK)),
                 Order::Descending => block.saturating_mul(BLOCK).checked_sub(1),
             };
+            return Ok(false);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Clears the bits that the filter's other parts rule out.
-    fn narrow(&self, block: u64, bits: &mut Bits) -> Result<(), StoreError> {
-        if !self.terms.all.is_empty() && (self.filter.since.is_some() || self.filter.until.is_some()) {
+    fn narrow(&self, terms: &Terms, block: u64, bits: &mut Bits) -> Result<(), StoreError> {
+        if !terms.all.is_empty() && (self.filter.since.is_some() || self.filter.until.is_some()) {
             let outside = read_block(self.connection, Some(block))?
                 .is_none_or(|row| row.times.1 < self.since() || row.times.0 >= self.until());
             if outside {
@@ -152,13 +253,13 @@ impl Search<'_> {
                 return Ok(());
             }
         }
-        for term in self.terms.all.iter().skip(1) {
+        for term in terms.all.iter().skip(1) {
             let other = self.bits(*term, block)?;
             bits.iter_mut().zip(other).for_each(|(byte, other)| *byte &= other);
         }
-        if !self.terms.kinds.is_empty() {
+        if !terms.kinds.is_empty() {
             let mut any: Bits = [0; 32];
-            for term in &self.terms.kinds {
+            for term in &terms.kinds {
                 let other = self.bits(*term, block)?;
                 any.iter_mut().zip(other).for_each(|(byte, other)| *byte |= other);
             }
@@ -182,8 +283,7 @@ impl Search<'_> {
             if !has_bit(bits, n) || seq < self.low || seq >= self.end {
                 continue;
             }
-            if self.page.records.len() >= self.bound.records || self.bytes >= self.bound.bytes {
-                self.page.next = Some(seq);
+            if !self.has_room(seq) {
                 return Ok(false);
             }
             let Some(found) = leaf.query_row([to_sql(seq)], |row| row.get::<_, Vec<u8>>(0)).optional()?
@@ -191,8 +291,7 @@ impl Search<'_> {
                 return Err(StoreError::Damaged(format!("record {seq} is missing")));
             };
             if self.fits_time(seq, &found)? {
-                self.bytes += found.len();
-                self.page.records.push(StoredLeaf { seq, leaf: found });
+                self.add(seq, found);
             }
         }
         Ok(true)
@@ -202,8 +301,7 @@ impl Search<'_> {
         if self.filter.since.is_none() && self.filter.until.is_none() {
             return Ok(true);
         }
-        let envelope = Envelope::from_leaf(leaf)
-            .map_err(|error| StoreError::Damaged(format!("record {seq}: {error}")))?;
+        let envelope = envelope(seq, leaf)?;
         Ok((self.since()..self.until()).contains(&envelope.time.micros()))
     }
 

@@ -1,5 +1,6 @@
 //! Reading from SQLite: a few read-only connections that are handed around.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +10,7 @@ use proctor_core::record::Envelope;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::connection::{Access, open_connection};
-use super::index::{Dimension, id_millis};
+use super::index::{Dimension, id_millis, terms_of};
 use super::schema::{BLOCK, DATABASE_FILE, FORMAT, from_sql, to_sql};
 use super::{
     CheckpointRow, Field, Filter, Order, Page, PageBound, StoreReader, StoredBody, StoredState, query,
@@ -83,16 +84,17 @@ impl StoreReader for SqliteReader {
 
     fn by_id(&self, id: &RecordId) -> Result<Option<u64>, StoreError> {
         self.read(|connection| {
+            let last = query::size(connection)? / BLOCK;
+            if let Some(seq) = find_in_block(connection, last, id)? {
+                return Ok(Some(seq));
+            }
             let mut blocks = connection.prepare_cached(
                 "SELECT block FROM blocks WHERE min_id <= ?1 AND max_id >= ?1 ORDER BY block DESC",
             )?;
             let mut rows = blocks.query([id_millis(id.as_bytes())])?;
             while let Some(row) = rows.next()? {
-                let first = from_sql(row.get(0)?)?.saturating_mul(BLOCK);
-                for (seq, leaf) in (first..).zip(leaves(connection, first..first.saturating_add(BLOCK))?) {
-                    if Envelope::from_leaf(&leaf).is_ok_and(|envelope| envelope.id == *id) {
-                        return Ok(Some(seq));
-                    }
+                if let Some(seq) = find_in_block(connection, from_sql(row.get(0)?)?, id)? {
+                    return Ok(Some(seq));
                 }
             }
             Ok(None)
@@ -197,17 +199,44 @@ impl StoreReader for SqliteReader {
             let mut statement = connection
                 .prepare_cached("SELECT text FROM terms WHERE dimension = ?1 AND text >= ?2 ORDER BY text")?;
             let mut rows = statement.query((dimension as i64, prefix))?;
-            let mut found = Vec::new();
+            let mut found = BTreeSet::new();
+            for (_, envelope) in query::not_indexed(connection)? {
+                terms_of(&envelope, |of, text| {
+                    if of == dimension && text.starts_with(prefix) {
+                        found.insert(text.to_owned());
+                    }
+                });
+            }
+            let mut indexed = 0;
             while let Some(row) = rows.next()? {
                 let text: String = row.get(0)?;
-                if found.len() >= limit || !text.starts_with(prefix) {
+                if indexed >= limit || !text.starts_with(prefix) {
                     break;
                 }
-                found.push(text);
+                indexed += 1;
+                found.insert(text);
             }
-            Ok(found)
+            Ok(found.into_iter().take(limit).collect())
         })
     }
+}
+
+/// The record of a block that has this identifier.
+fn find_in_block(connection: &Connection, block: u64, id: &RecordId) -> Result<Option<u64>, StoreError> {
+    // The leaf is a text that has the identifier in it; which member that is, is seen when it is read.
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, leaf FROM records WHERE seq >= ?1 AND seq < ?2 AND instr(leaf, ?3) > 0",
+    )?;
+    let first = block.saturating_mul(BLOCK);
+    let text = id.to_string().into_bytes();
+    let mut rows = statement.query((to_sql(first), to_sql(first.saturating_add(BLOCK)), text))?;
+    while let Some(row) = rows.next()? {
+        let leaf: Vec<u8> = row.get(1)?;
+        if Envelope::from_leaf(&leaf).is_ok_and(|envelope| envelope.id == *id) {
+            return from_sql(row.get(0)?).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// The leaves from the start of the range up to the first that is missing.

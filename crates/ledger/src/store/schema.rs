@@ -14,8 +14,10 @@
 //! - `terms(id, dimension, text)`: each session (1), principal (2), agent (3), kind (4) and approval (5) that
 //!   occurs, with a number. Sessions and approvals are texts too.
 //! - `postings(term, block, bits)`: 32 bytes that say which of the block's 256 records have the term; record
-//!   `block * 256 + n` is bit `n % 8`, lowest first, of byte `n / 8`. A batch writes one row for each term and
-//!   block that it touches, however many records that are; filters are combined by combining bits.
+//!   `block * 256 + n` is bit `n % 8`, lowest first, of byte `n / 8`. Filters are combined by combining bits.
+//!
+//! `blocks`, `terms` and `postings` are written when a block is full. The records of the last block, as long as it is not, are looked at
+//! one by one; rows that an earlier version wrote for them are not.
 //!
 //! Everything but `records`, `bodies`, `checkpoints` and `meta` can be rebuilt from those.
 

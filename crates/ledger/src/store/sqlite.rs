@@ -120,7 +120,7 @@ fn write_records(connection: &Connection, index: &mut IndexWriter, batch: &Batch
     for seq in &batch.erased {
         erase.execute([to_sql(*seq)])?;
     }
-    index.flush(connection)
+    Ok(())
 }
 
 fn write_rows(connection: &Connection, batch: &Batch) -> Result<(), StoreError> {

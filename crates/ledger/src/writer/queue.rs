@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use proctor_core::record::Envelope;
 
@@ -14,6 +14,10 @@ use crate::store::StoredBody;
 
 /// What an entry costs besides its leaf, body and rows.
 const ENTRY_OVERHEAD: usize = 512;
+
+/// How long the writer waits for as many drafts as it had the last time. Many callers that ask again as soon as they are answered are so
+/// answered by few commits; one that asks alone never waits.
+const GATHER: Duration = Duration::from_micros(400);
 
 /// A record that is ready to get its place.
 #[derive(Debug)]
@@ -114,8 +118,20 @@ struct QueueState {
     /// There is a new reason to write although no item waits.
     nudged: bool,
     closed: bool,
-    writer_waits: bool,
+    /// With how many items the writer wants to be woken; none if it is awake.
+    wake_at: Option<usize>,
+    /// How many drafts the writer took the last time.
+    last_taken: usize,
     callers_wait: usize,
+}
+
+/// Whether the writer is woken for an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wake {
+    /// It is.
+    Writer,
+    /// It is not: who puts the item there sees to it.
+    Nobody,
 }
 
 impl Queue {
@@ -136,7 +152,12 @@ impl Queue {
     }
 
     /// Gives the entry a place, waiting for one until its deadline.
-    pub(super) fn push(&self, mut entry: Box<Entry>, after: Option<u64>) -> Result<(), NotRecorded> {
+    pub(super) fn push(
+        &self,
+        mut entry: Box<Entry>,
+        after: Option<u64>,
+        wake: Wake,
+    ) -> Result<(), NotRecorded> {
         let cost = entry.cost();
         let mut state = self.lock();
         loop {
@@ -160,7 +181,7 @@ impl Queue {
             }
         }
         entry.generation = state.generation;
-        self.put(state, Item::Draft(entry), cost);
+        self.put(state, Item::Draft(entry), cost, wake);
         Ok(())
     }
 
@@ -177,7 +198,7 @@ impl Queue {
             return Err(NotRecorded::Closed);
         }
         let cost = item.cost();
-        self.put(state, item, cost);
+        self.put(state, item, cost, Wake::Writer);
         Ok(())
     }
 
@@ -186,6 +207,14 @@ impl Queue {
         state.unrecorded = state.unrecorded.saturating_add(1);
         state.nudged = true;
         self.wake_writer(&mut state);
+    }
+
+    /// Wakes the writer if something waits.
+    pub(super) fn wake_for_the_rest(&self) {
+        let mut state = self.lock();
+        if !state.items.is_empty() {
+            self.wake_writer(&mut state);
+        }
     }
 
     /// So many of the unrecorded are on record now.
@@ -220,14 +249,28 @@ impl Queue {
         (state.generation, items)
     }
 
-    /// Everything that waits, up to the size of a batch; blocks until there is something to do.
-    pub(super) fn take(&self) -> Taken {
+    /// Blocks until there is something to do.
+    pub(super) fn wait(&self) {
         let mut state = self.lock();
         while state.items.is_empty() && !state.nudged && !state.closed {
-            state.writer_waits = true;
+            state.wake_at = Some(1);
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.writer_waits = false;
+        let until = Instant::now() + GATHER;
+        while state.items.len() < state.last_taken && !state.closed {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state.wake_at = Some(state.last_taken);
+            (state, _) = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.wake_at = None;
+    }
+
+    /// Everything that waits, up to the size of a batch.
+    pub(super) fn take(&self) -> Taken {
+        let mut state = self.lock();
         state.nudged = false;
         let mut taken = Taken { unrecorded: state.unrecorded, ..Taken::default() };
         taken.items.reserve(state.items.len().min(self.batch_records));
@@ -242,6 +285,7 @@ impl Queue {
             taken.items.extend(state.items.pop_front());
         }
         state.bytes = state.bytes.saturating_sub(bytes);
+        state.last_taken = taken.items.len();
         taken.finished = state.closed && state.items.is_empty();
         if state.callers_wait > 0 {
             self.room.notify_all();
@@ -249,15 +293,18 @@ impl Queue {
         taken
     }
 
-    fn put(&self, mut state: MutexGuard<'_, QueueState>, item: Item, cost: usize) {
+    fn put(&self, mut state: MutexGuard<'_, QueueState>, item: Item, cost: usize, wake: Wake) {
         state.bytes = state.bytes.saturating_add(cost);
         state.items.push_back(item);
-        self.wake_writer(&mut state);
+        let enough = state.wake_at.is_some_and(|wanted| state.items.len() >= wanted);
+        if wake == Wake::Writer && enough {
+            self.wake_writer(&mut state);
+        }
     }
 
     fn wake_writer(&self, state: &mut QueueState) {
         // Waking costs a system call: only when it is needed.
-        if std::mem::take(&mut state.writer_waits) {
+        if state.wake_at.take().is_some() {
             self.work.notify_one();
         }
     }

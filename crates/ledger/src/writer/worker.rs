@@ -1,7 +1,7 @@
 //! The writer thread: takes what waits, commits it, and tells those who wait.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use proctor_core::id::RecordId;
@@ -23,6 +23,33 @@ const CHECKPOINT_RECORDS: u64 = 256;
 
 /// Microseconds after which a checkpoint is due, if there are new records.
 const CHECKPOINT_MICROS: u64 = 1_000_000;
+
+/// The thread that writes whatever nobody else writes, until the queue is closed.
+pub(super) fn run(worker: &Mutex<Worker>, queue: &Arc<Queue>, growth: &Arc<Growth>) {
+    // Whatever ends this thread, nobody must wait for it any longer.
+    let _ending = Ending(Arc::clone(queue), Arc::clone(growth));
+    // A caller that panicked while it wrote has left nothing that can be built upon: this ends, and with it everything that waits.
+    let Ok(mut first) = worker.lock() else { return };
+    // What a crash left in the log goes to the tables now, with whatever looked like its torn end.
+    first.remove_traces();
+    drop(first);
+    loop {
+        queue.wait();
+        let Ok(mut worker) = worker.lock() else { return };
+        if worker.work() {
+            return worker.last_round();
+        }
+    }
+}
+
+/// Writes what waits on the caller's own thread, unless somebody is writing: waking the writer and being woken costs more than a small
+/// commit. Somebody who writes sees what was put there meanwhile.
+pub(super) fn help(worker: &Mutex<Worker>, queue: &Queue) {
+    if let Ok(mut worker) = worker.try_lock() {
+        worker.work();
+    }
+    queue.wake_for_the_rest();
+}
 
 pub(super) struct Worker {
     queue: Arc<Queue>,
@@ -69,20 +96,15 @@ impl Worker {
         }
     }
 
-    pub(super) fn run(mut self) {
-        // Whatever ends this thread, nobody must wait for it any longer.
-        let _ending = Ending(Arc::clone(&self.queue), Arc::clone(&self.growth));
-        // What a crash left in the log goes to the tables now, with whatever looked like its torn end.
-        self.remove_traces();
-        loop {
-            let taken = self.queue.take();
-            let finished = taken.finished;
+    /// One batch, if anything waits. True if nothing more will come.
+    pub(super) fn work(&mut self) -> bool {
+        // Taken while this worker is held: batches are committed in the order in which they were taken.
+        let taken = self.queue.take();
+        let finished = taken.finished;
+        if !taken.items.is_empty() || taken.unrecorded > 0 {
             self.round(taken);
-            if finished {
-                break;
-            }
         }
-        self.last_round();
+        finished
     }
 
     fn round(&mut self, taken: Taken) {

@@ -321,7 +321,11 @@ fn a_record_whose_caller_left_it_stands() {
     stuck.let_go();
     assert_eq!(builds_on_it.wait().map(|receipt| receipt.seq()), Ok(1));
     assert_eq!((ledger.reader().size().unwrap(), ledger.generation()), (2, 0));
-    assert_eq!(ledger.append(world.coded("alice", "2")).leave(), Err(NotRecorded::Unknown));
+    let stuck = store.stick();
+    let left = ledger.append(world.coded("alice", "2"));
+    stuck.wait_until_stuck();
+    assert_eq!(left.leave(), Err(NotRecorded::Unknown));
+    stuck.let_go();
     ledger.close();
     assert_in_order(dir.path());
 }
