@@ -90,13 +90,14 @@ impl Place {
         entries(&self.log())
     }
 
-    /// Gives the gateway an order as its operator.
-    pub fn order(&self, arguments: &[&str]) {
+    /// Gives the gateway an order as its operator; gives what the command prints.
+    pub fn order(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(binary());
         command.current_dir(self.path()).env_clear().env("HOME", self.path().join("home"));
         command.args(arguments).args(["--state", "gateway.proctor", "--policy", "policy.yaml"]);
         let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         assert!(output.status.success(), "{command:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
     }
 
     /// Starts the gateway here.
@@ -152,6 +153,8 @@ impl Gateway {
 
     /// A connection.
     pub async fn link_by(&self, way: Way) -> Link {
+        // Seen where a test fails: it says on which way.
+        eprintln!("by {way:?}");
         let endpoint = match way {
             Way::Tcp => Endpoint::from_shared(format!("http://{}", self.address)),
             Way::Socket => Endpoint::from_shared(format!("unix:{}", self.socket.display())),

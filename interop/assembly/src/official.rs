@@ -24,10 +24,16 @@ pub struct Official {
 impl Official {
     /// Starts it with this policy, and waits until it answers.
     pub async fn start(policy: &str) -> Official {
+        Official::start_with(policy, &[]).await
+    }
+
+    /// Starts it with more variables.
+    pub async fn start_with(policy: &str, variables: &[(&str, &str)]) -> Official {
         let folder = tempfile::Builder::new().prefix("aa-").tempdir().expect("a folder");
         std::fs::write(folder.path().join("policy.yaml"), policy).expect("a policy");
         let mut command = Command::new(program());
         command.current_dir(folder.path()).env_clear().env("HOME", folder.path());
+        command.envs(variables.iter().copied());
         // It does not say which port the kernel chose, so it listens on a socket.
         command.args(["--policy", "policy.yaml", "--socket", "gateway.sock"]);
         command.args(["--audit-dir", "audit", "--db-path", "gateway.db"]);

@@ -85,39 +85,43 @@ async fn deregisters(link: &Link, agent: &Agent) {
 async fn children_of_an_agent_that_leaves_are_suspended_told_and_denied() {
     let place = Place::new(OPEN);
     let gateway = place.start();
-    let link = gateway.link().await;
-    let parent = link.register("platform").await;
-    let child = link.register_child("platform", &parent).await;
-    let grandchild = link.register_child("platform", &child).await;
-    let mut commands = [control(&link, &child).await, control(&link, &grandchild).await];
-    assert_eq!(link.decision(&grandchild, file("read", "/srv/notes")).await, Decision::Allow);
+    for way in Way::ALL {
+        let link = gateway.link_by(way).await;
+        let parent = link.register("platform").await;
+        let child = link.register_child("platform", &parent).await;
+        let grandchild = link.register_child("platform", &child).await;
+        let mut commands = [control(&link, &child).await, control(&link, &grandchild).await];
+        assert_eq!(link.decision(&grandchild, file("read", "/srv/notes")).await, Decision::Allow);
 
-    deregisters(&link, &parent).await;
-    for stream in &mut commands {
-        let command = next_but_policy(stream).await;
-        assert!(matches!(command, Command::Suspend(_)), "{command:?}");
-    }
-    for agent in [&child, &grandchild] {
-        assert!(link.heartbeat(agent).await.unwrap().should_suspend);
-        let answer = link.check(agent, file("read", "/srv/notes")).await;
-        assert_eq!(answer.decision(), Decision::Deny, "{answer:?}");
-        assert!(!answer.reason.is_empty() && !answer.policy_rule.is_empty(), "{answer:?}");
+        deregisters(&link, &parent).await;
+        for stream in &mut commands {
+            let command = next_but_policy(stream).await;
+            assert!(matches!(command, Command::Suspend(_)), "{command:?}");
+        }
+        for agent in [&child, &grandchild] {
+            assert!(link.heartbeat(agent).await.unwrap().should_suspend);
+            let answer = link.check(agent, file("read", "/srv/notes")).await;
+            assert_eq!(answer.decision(), Decision::Deny, "{answer:?}");
+            assert!(!answer.reason.is_empty() && !answer.policy_rule.is_empty(), "{answer:?}");
+        }
     }
 }
 
 #[tokio::test]
 async fn a_new_policy_is_told_to_agents_that_listen() {
-    let place = Place::new(OPEN);
-    let gateway = place.start();
-    let link = gateway.link().await;
-    let agent = link.register("platform").await;
-    let mut commands = control(&link, &agent).await;
-    let denying = "version: \"1\"\ndefault: deny\n";
-    place.set_policy(denying);
-    let update = policy_update(&mut commands).await;
-    assert!(!update.new_policy_id.is_empty(), "{update:?}");
-    assert_eq!(String::from_utf8_lossy(&update.policy_bytes), denying);
-    assert_eq!(link.decision(&agent, tool("web_search", "{}")).await, Decision::Deny);
+    for way in Way::ALL {
+        let place = Place::new(OPEN);
+        let gateway = place.start();
+        let link = gateway.link_by(way).await;
+        let agent = link.register("platform").await;
+        let mut commands = control(&link, &agent).await;
+        let denying = "version: \"1\"\ndefault: deny\n";
+        place.set_policy(denying);
+        let update = policy_update(&mut commands).await;
+        assert!(!update.new_policy_id.is_empty(), "{update:?}");
+        assert_eq!(String::from_utf8_lossy(&update.policy_bytes), denying);
+        assert_eq!(link.decision(&agent, tool("web_search", "{}")).await, Decision::Deny);
+    }
 }
 
 async fn policy_update(stream: &mut Streaming<ControlCommand>) -> PolicyUpdateCommand {

@@ -22,6 +22,9 @@ use proctor_wire::assembly::unpack::unpack;
 
 use crate::{Material, drive};
 
+#[path = "assembly/door.rs"]
+mod door;
+
 const AGENT: &str = "agent-001";
 const NONCE: [u8; NONCE_LEN] = [9; NONCE_LEN];
 
@@ -325,8 +328,8 @@ fn field(number: u8, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn agent_field(did: &str) -> Vec<u8> {
-    field(1, &[field(1, b"o"), field(2, b"t"), field(3, did.as_bytes())].concat())
+fn agent_field(did: &[u8]) -> Vec<u8> {
+    field(1, &[field(1, b"o"), field(2, b"t"), field(3, did)].concat())
 }
 
 /// What of a registration is bound to each other: agent, key, nonce, proof.
@@ -335,8 +338,11 @@ struct Bound([Vec<u8>; 4]);
 
 impl Bound {
     fn of(seed: u8) -> Bound {
+        Bound::signed(seed, [seed ^ 0x55; 32])
+    }
+
+    fn signed(seed: u8, nonce: [u8; 32]) -> Bound {
         let identity = Identity::generate([seed; 32]);
-        let nonce = [seed ^ 0x55; 32];
         let (did, key) = (identity.did().into_bytes(), identity.public_key().into_bytes());
         Bound([did, key, nonce.to_vec(), identity.prove(&nonce)])
     }
@@ -353,7 +359,6 @@ impl Bound {
 
     fn request(&self) -> Vec<u8> {
         let Bound([did, key, nonce, proof]) = self;
-        let did = std::str::from_utf8(did).unwrap();
         let texts = [field(2, b"name"), field(6, b"tool"), field(6, b""), field(8, &field(1, b"k"))].concat();
         [agent_field(did), texts, field(7, key), vec![12 << 3, 3], field(14, proof), field(15, nonce)]
             .concat()
@@ -388,7 +393,7 @@ fn assembly_registrations() {
     let good = [1, 2, 3].map(Bound::of);
     let requests = good.each_ref().map(Bound::request);
     let [did, key, ..] = good[0].0.each_ref().map(|part| String::from_utf8_lossy(part).into_owned());
-    let challenge = [agent_field(&did), field(2, key.as_bytes())].concat();
+    let challenge = [agent_field(did.as_bytes()), field(2, key.as_bytes())].concat();
     for (good, request) in good.iter().zip(&requests) {
         assert_eq!(&Bound::in_request(&unpack(request).unwrap()), good);
         assert!(good.verifies());
