@@ -3,13 +3,15 @@
 use rust_decimal::Decimal;
 
 use proctor_core::record::Amount;
+use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 
+use crate::condition::Acting;
 use crate::document::{BudgetSection, DocumentScope, Limit};
-use crate::evaluate::{has_account, window_start};
+use crate::evaluate::{Payer, window_start};
 use crate::input::Input;
-use crate::policy::{Policy, applies};
-use crate::question::{Account, Answer, Memory, Question, Unit};
+use crate::policy::{Policy, applies_to};
+use crate::question::{Account, Answer, Memory, Unit};
 
 /// The shares of a limit, in per cent, that people want to hear about; the highest first.
 const SHARES: [u32; 3] = [100, 95, 80];
@@ -43,6 +45,8 @@ pub struct Crossing {
     pub key: String,
     /// Who pays.
     pub account: Account,
+    /// The agent above the caller that pays; `None`: the caller, its team or its organisation does.
+    pub above: Option<String>,
     /// What is counted.
     pub unit: Unit,
     /// The share: 80, 95 or 100 per cent.
@@ -55,27 +59,31 @@ pub struct Crossing {
     pub window_start: Timestamp,
 }
 
-/// All limits that hold for the caller of this input, in the order of the documents. A limit whose spending is not known is spent.
+/// All limits that hold for the caller of this input: its own, then its team's and its organisation's, each in the order of the
+/// documents. A limit whose spending is not known is spent.
 pub fn remaining(policy: &Policy, input: &Input, memory: &dyn Memory) -> Vec<Remaining> {
-    let left = limits(policy, input).map(|(budget, limit)| Remaining {
-        key: limit.key.clone(),
-        account: limit.account,
-        unit: limit.unit,
-        most: limit.most,
-        spent: spent(limit, budget, input, memory).map_or(limit.most, |(spent, _)| spent),
+    let own = limits(policy, input, Payer::Caller).chain(limits(policy, input, Payer::Group));
+    let left = own.map(|charged| Remaining {
+        key: charged.limit.key.clone(),
+        account: charged.limit.account,
+        unit: charged.limit.unit,
+        most: charged.limit.most,
+        spent: charged.spent(input, memory).map_or(charged.limit.most, |(spent, _)| spent),
     });
     left.collect()
 }
 
-/// Which limits lose a share of 80, 95 or 100 per cent to these amounts: of each limit the largest. A limit whose spending is not known
-/// loses none.
+/// Which limits lose a share of 80, 95 or 100 per cent to these amounts, those of the agents above the caller too: of each limit the
+/// largest. A limit whose spending is not known loses none.
 pub fn crossings(policy: &Policy, input: &Input, memory: &dyn Memory, added: &[Amount]) -> Vec<Crossing> {
-    let crossed = limits(policy, input).filter_map(|(budget, limit)| {
+    let above = above(input, memory).unwrap_or_default();
+    let crossed = all_limits(policy, input, &above).filter_map(|charged| {
+        let limit = charged.limit;
         let added = sum(added, limit.unit);
         if added <= Decimal::ZERO {
             return None;
         }
-        let (before, window_start) = spent(limit, budget, input, memory)?;
+        let (before, window_start) = charged.spent(input, memory)?;
         let after = before.checked_add(added)?;
         let percent = SHARES.into_iter().find(|percent| {
             let share = share(limit.most, *percent);
@@ -84,6 +92,10 @@ pub fn crossings(policy: &Policy, input: &Input, memory: &dyn Memory, added: &[A
         Some(Crossing {
             key: limit.key.clone(),
             account: limit.account,
+            above: match charged.payer {
+                Payer::Above(above) => Some(above.principal.clone()),
+                Payer::Caller | Payer::Group => None,
+            },
             unit: limit.unit,
             percent,
             spent: after,
@@ -94,10 +106,12 @@ pub fn crossings(policy: &Policy, input: &Input, memory: &dyn Memory, added: &[A
     crossed.collect()
 }
 
-/// Whether a limit is used up whose budget says `action_on_exceed: suspend`. One whose spending is not known is.
+/// Whether a limit is used up whose budget says `action_on_exceed: suspend`, one of those above the caller too. One whose spending is not
+/// known is.
 pub fn is_spent(policy: &Policy, input: &Input, memory: &dyn Memory) -> bool {
-    let is_used_up = |budget: &BudgetSection, limit: &Limit| {
-        spent(limit, budget, input, memory).is_none_or(|(spent, _)| spent >= limit.most)
+    let Some(above) = above(input, memory) else { return true };
+    let is_used_up = |charged: &Charged<'_>| {
+        charged.spent(input, memory).is_none_or(|(spent, _)| spent >= charged.limit.most)
     };
     // A document for a tool suspends from everything, so it counts whatever is done next.
     let of_tools = policy
@@ -105,37 +119,68 @@ pub fn is_spent(policy: &Policy, input: &Input, memory: &dyn Memory) -> bool {
         .iter()
         .filter(|document| matches!(document.scope, DocumentScope::Tool(_)))
         .filter_map(|document| document.budget.as_ref())
-        .flat_map(|budget| budget.limits.iter().map(move |limit| (budget, limit)));
-    limits(policy, input)
+        .flat_map(|budget| budget.limits.iter().map(move |limit| (budget, limit)))
+        .flat_map(|(budget, limit)| payers(&above).map(move |payer| Charged { budget, limit, payer }))
+        .filter(|charged| charged.payer.has(charged.limit, input));
+    all_limits(policy, input, &above)
         .chain(of_tools)
-        .filter(|(budget, _)| budget.suspend)
-        .any(|(budget, limit)| is_used_up(budget, limit))
+        .filter(|charged| charged.budget.suspend)
+        .any(|charged| is_used_up(&charged))
 }
 
-/// The limits that hold for the caller, on accounts that it has.
-fn limits<'a>(policy: &'a Policy, input: &'a Input) -> impl Iterator<Item = (&'a BudgetSection, &'a Limit)> {
+/// A limit, and who pays.
+struct Charged<'a> {
+    budget: &'a BudgetSection,
+    limit: &'a Limit,
+    payer: Payer<'a>,
+}
+
+impl Charged<'_> {
+    /// What was spent in the limit's window, and when that began.
+    fn spent(&self, input: &Input, memory: &dyn Memory) -> Option<(Decimal, Timestamp)> {
+        let from = window_start(self.limit, self.budget, input)?;
+        match memory.answer(&self.payer.question(self.limit, from)) {
+            Some(Answer::Amount(spent)) => Some((spent, from)),
+            _ => None,
+        }
+    }
+}
+
+/// The agents above the caller; `None`: they are not known.
+fn above(input: &Input, memory: &dyn Memory) -> Option<Vec<Caller>> {
+    Acting::ask(input, memory)
+        .map(|acting| acting.standing.map(|standing| standing.above).unwrap_or_default())
+}
+
+/// All that pay for the caller.
+fn payers(above: &[Caller]) -> impl Iterator<Item = Payer<'_>> {
+    let above = above.iter().map(Payer::Above);
+    std::iter::once(Payer::Caller).chain(above).chain(std::iter::once(Payer::Group))
+}
+
+/// The limits that an action of the caller counts against.
+fn all_limits<'a>(
+    policy: &'a Policy,
+    input: &'a Input,
+    above: &'a [Caller],
+) -> impl Iterator<Item = Charged<'a>> {
+    payers(above).flat_map(move |payer| limits(policy, input, payer))
+}
+
+/// The limits that hold for one that pays, on accounts that it has.
+fn limits<'a>(policy: &'a Policy, input: &'a Input, payer: Payer<'a>) -> impl Iterator<Item = Charged<'a>> {
+    let whom = match payer {
+        Payer::Above(above) => above,
+        Payer::Caller | Payer::Group => &input.caller,
+    };
     let budgets = policy
         .documents()
         .iter()
-        .filter(|document| applies(&document.scope, input))
+        .filter(move |document| applies_to(&document.scope, input, whom))
         .filter_map(|document| document.budget.as_ref());
     budgets
-        .flat_map(|budget| budget.limits.iter().map(move |limit| (budget, limit)))
-        .filter(|(_, limit)| has_account(limit, input))
-}
-
-/// What was spent in the limit's window, and when that began.
-fn spent(
-    limit: &Limit,
-    budget: &BudgetSection,
-    input: &Input,
-    memory: &dyn Memory,
-) -> Option<(Decimal, Timestamp)> {
-    let from = window_start(limit, budget, input)?;
-    match memory.answer(&Question::Spent(limit.account, limit.unit, from)) {
-        Some(Answer::Amount(spent)) => Some((spent, from)),
-        _ => None,
-    }
+        .flat_map(move |budget| budget.limits.iter().map(move |limit| Charged { budget, limit, payer }))
+        .filter(move |charged| payer.has(charged.limit, input))
 }
 
 fn sum(amounts: &[Amount], unit: Unit) -> Decimal {

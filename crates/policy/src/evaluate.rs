@@ -4,7 +4,7 @@
 mod anomalies;
 mod approval;
 mod limits;
-pub(crate) use limits::{has_account, window_start};
+pub(crate) use limits::{Payer, window_start};
 mod riders;
 mod sections;
 mod standing;
@@ -85,7 +85,8 @@ pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluati
     let mut rate = None;
     // Limits only matter for what would otherwise run or be asked about; not asking them keeps the read-set small.
     if !gathered.denies() {
-        rate = limits::judge(&documents, input, memory, &mut gathered);
+        let above = standing.as_ref().map_or(&[][..], |standing| &standing.above);
+        rate = limits::judge(policy, &documents, above, input, memory, &mut gathered);
     }
     let taints = std::mem::take(&mut gathered.taints);
     let mut evaluation = conclude(policy, &documents, input, memory, gathered);

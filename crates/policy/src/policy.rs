@@ -161,12 +161,17 @@ impl std::fmt::Debug for Policy {
 
 /// Whether a document speaks about this action.
 pub(crate) fn applies(scope: &DocumentScope, input: &Input) -> bool {
+    applies_to(scope, input, &input.caller)
+}
+
+/// Whether a document would speak about this action if it were that caller's.
+pub(crate) fn applies_to(scope: &DocumentScope, input: &Input, caller: &Caller) -> bool {
     match scope {
         DocumentScope::Tool(tool) => {
             tool.eq_ignore_ascii_case(&input.facts.name)
                 || proctor_core::normalise::tool::canonical_name(tool) == input.facts.tool
         }
-        _ => covers(scope, &input.caller),
+        _ => covers(scope, caller),
     }
 }
 
@@ -176,11 +181,16 @@ fn covers(scope: &DocumentScope, caller: &Caller) -> bool {
         DocumentScope::Global => true,
         DocumentScope::Org(org) => *org == caller.org,
         DocumentScope::Team(team) => *team == caller.team,
-        DocumentScope::Agent(agent) => names_of(&caller.principal)
-            .iter()
-            .any(|name| agent == name || agent.eq_ignore_ascii_case(&assembly_agent_uuid(name))),
+        DocumentScope::Agent(agent) => names_of(&caller.principal).iter().any(|name| is_named(agent, name)),
         DocumentScope::Tool(_) => false,
     }
+}
+
+/// Whether a document means this name: as it is, by the UUID that is made of it, or by what stands for it in records.
+fn is_named(agent: &str, name: &str) -> bool {
+    agent == name
+        || agent.eq_ignore_ascii_case(&assembly_agent_uuid(name))
+        || (name.starts_with("id-") && crate::scan::identifier(agent) == name)
 }
 
 /// What a document may call a principal: its whole name; for an agent also the identifier that it registered with, which for one without a

@@ -4,6 +4,7 @@
 use rust_decimal::Decimal;
 
 use proctor_core::id::ApprovalId;
+use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 
 /// Whose past is meant.
@@ -18,7 +19,7 @@ pub enum Scope {
 /// Who pays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Account {
-    /// The principal.
+    /// The principal, for itself and for the agents that it has started.
     Agent,
     /// Its team.
     Team,
@@ -74,6 +75,8 @@ pub enum Question {
     Overflowed(Scope),
     /// What the account has spent since that moment. Answer: `Amount`.
     Spent(Account, Unit, Timestamp),
+    /// What the account of that principal, one above the caller, has spent since that moment. Answer: `Amount`.
+    SpentAbove(String, Unit, Timestamp),
     /// How full the bucket of this tool and this hourly limit is, in millionths of a call. Answer: `Level`.
     Rate(String, u32),
     /// The approval that this principal has open for this very action. Answer: `Approval`.
@@ -108,6 +111,10 @@ pub struct Standing {
     pub observe: bool,
     /// How many registered agents its team has.
     pub team_agents: u64,
+    /// The name that it registered with, of one that asked to be only observed; empty if none.
+    pub name: String,
+    /// Those whose budgets it spends from: the one that started it, and so on up.
+    pub above: Vec<Caller>,
 }
 
 /// Why an agent or an operation is stopped.

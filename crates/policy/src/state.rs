@@ -6,11 +6,12 @@
 //! # What the records say
 //!
 //! * `decision`: remembered for its session and, for 24 hours, for its principal. If it lets through, its amounts are charged:
-//!   `usd`, `tokens` and `calls` to principal, team and organisation, `rate` to the bucket of (principal, tool, limit). With
-//!   an approval: an ask opens it, a let-through uses it up, a deny closes it.
+//!   `usd`, `tokens` and `calls` to principal, team and organisation and to the registered agents above the principal, `rate` to the
+//!   bucket of (principal, tool, limit). With an approval: an ask opens it, a let-through uses it up, a deny closes it.
 //! * `settlement`: what an action cost more than its estimate is charged at the settlement's own minute; what it cost less is
 //!   given back at the minute of the decision it links to (`links[0]`), never more than was booked there. So no window of time
-//!   ever counts less than what was spent in it. What is less and links to nothing that is remembered is not given back.
+//!   ever counts less than what was spent in it. What is less and links to nothing that is remembered is not given back; nor is it
+//!   to an agent above that was not there, or not above, at the decision.
 //! * `approval`: `approval` is the identifier, `code` is `allow` or `deny`, `principal` the approver, `rule` the reason, `expires`
 //!   until when the grant holds (absent: as before). The first one counts, if it comes before expiry and not from the asker.
 //! * `retracted`: a copy of the decision's envelope with its own `id` and `time`, `kind` `retracted`, `links` the sequence of the
@@ -153,7 +154,9 @@ impl State {
         self.minutes.note(seq, envelope.time, rows);
         self.pace.note(envelope, rows);
         if envelope.decision.is_some_and(Effect::lets_through) {
-            self.meters.book(envelope, minute_of(envelope.time), Sums::of(&envelope.amounts).raised(), rows);
+            let above = self.registry.payers(&envelope.principal, None);
+            let sums = Sums::of(&envelope.amounts).raised();
+            self.meters.book(envelope, &above, minute_of(envelope.time), sums, rows);
             self.rates.charge(envelope, rows);
         }
         self.approvals.decision(self.limits, seq, envelope, rows);
@@ -161,16 +164,20 @@ impl State {
 
     fn settlement(&mut self, envelope: &Envelope, linked_minute: Option<i64>, rows: &mut Vec<Row>) {
         let sums = Sums::of(&envelope.amounts);
-        self.meters.book(envelope, minute_of(envelope.time), sums.raised(), rows);
+        let above = self.registry.payers(&envelope.principal, None);
+        self.meters.book(envelope, &above, minute_of(envelope.time), sums.raised(), rows);
         if let Some(minute) = linked_minute {
-            self.meters.book(envelope, minute, sums.lowered(), rows);
+            let above = self.registry.payers(&envelope.principal, envelope.links.first().copied());
+            self.meters.book(envelope, &above, minute, sums.lowered(), rows);
         }
     }
 
     fn retracted(&mut self, envelope: &Envelope, linked_minute: Option<i64>, rows: &mut Vec<Row>) {
         if envelope.decision.is_some_and(Effect::lets_through) {
             if let Some(minute) = linked_minute {
-                self.meters.book(envelope, minute, Sums::of(&envelope.amounts).raised().negated(), rows);
+                let above = self.registry.payers(&envelope.principal, envelope.links.first().copied());
+                let sums = Sums::of(&envelope.amounts).raised().negated();
+                self.meters.book(envelope, &above, minute, sums, rows);
             }
             self.rates.retract(envelope, rows);
         }

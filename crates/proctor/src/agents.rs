@@ -1,6 +1,8 @@
 //! Orders to agents and operations, whoever gives them: found by any of their names, recorded, and told.
 
 use proctor_core::json::Json;
+use proctor_core::record::claimed;
+use proctor_policy::scan::identifier;
 use proctor_policy::state::{AgentInfo, Registry};
 
 use crate::engine::{AgentEvent, Engine};
@@ -46,6 +48,15 @@ impl Order {
     }
 }
 
+/// An agent's identifier as records hold it: itself, or, if it looks like a secret, a text that stands for it alone. A public key is no
+/// secret, although it looks like one. What records hold stays as it is.
+pub fn agent_text(agent: &str) -> String {
+    if proctor_wire::assembly::did::decode(agent).is_ok() {
+        return agent.to_owned();
+    }
+    claimed(&identifier(agent))
+}
+
 /// How an agent stands, in a word.
 pub fn status(registry: &Registry, agent: &AgentInfo) -> &'static str {
     if agent.killed.is_some() {
@@ -76,8 +87,10 @@ fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo
     if let Some(agent) = registry.get(named).or_else(|| registry.get(&format!("agent:{named}"))) {
         return Ok(Some(agent));
     }
+    let recorded = agent_text(named);
     let is_named = |agent: &&AgentInfo| {
         agent.agent == named
+            || agent.agent == recorded
             || agent.registration.as_ref().is_some_and(|own| own.name == named)
             || crate::doors::assembly::key_of(agent) == named
     };
@@ -136,24 +149,41 @@ pub fn operate(engine: &Engine, operation: &str, word: &str, reason: &str, by: &
         "terminate" => "op_terminated",
         _ => return Err(format!("unknown order `{word}`")),
     };
-    if operation != "*" && !operation.contains(':') {
+    if operation != "*" && (!operation.contains(':') || operation == "agent:") {
         return Err(format!("`{operation}` is not an operation: it is `TRACE:SPAN`, `agent:ID` or `*`"));
     }
-    let (sequence, ()) = engine.change_agents_now(|_, _| {
+    let (sequence, operation) = engine.change_agents_now(|registry, _| {
+        let operation = operation_of(registry, operation)?;
         let event = AgentEvent {
             code,
-            name: operation.to_owned(),
+            name: operation.clone(),
             reason: reason.to_owned(),
             door: "cli",
             body: Some(Json::object().with("by", by)),
             ..AgentEvent::default()
         };
-        Ok((vec![event], ()))
+        Ok((vec![event], operation))
     })?;
     Ok(Json::object()
         .with("operation", operation)
         .with("order", word)
         .with("seq", sequence.unwrap_or_default()))
+}
+
+/// An operation as records name it. `agent:` with any name of one agent is that agent's principal; with what is stopped already, it is that.
+fn operation_of(registry: &Registry, named: &str) -> Result<String, String> {
+    let Some(agent) = named.strip_prefix("agent:") else { return Ok(named.to_owned()) };
+    // What was stopped can be resumed, whatever has become of the agent.
+    if registry.operations().any(|(stopped, _)| stopped == named) {
+        return Ok(named.to_owned());
+    }
+    // With the prefix first: it belongs to the principal.
+    let agent = match found(registry, named)? {
+        Some(agent) => agent,
+        None => find(registry, agent)?,
+    };
+    let principal = agent.principal.as_str();
+    Ok(if principal.starts_with("agent:") { principal.to_owned() } else { format!("agent:{principal}") })
 }
 
 /// The principal that a name means: an agent's key is its principal's.
@@ -164,3 +194,6 @@ fn principal_of(named: &str) -> String {
         named.to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,7 @@ pub use reports::{Ending, Event, Outcome, Report, Spent};
 pub use room::Room;
 pub use waiting::{Wait, to_its_end};
 
+use crate::agents::agent_text;
 use filing::Filed;
 use placed::Placed;
 use sessions::Sessions;
@@ -329,7 +330,7 @@ impl Engine {
         let prepared = prepare(&policy, &proposal.action, resolver);
         // The digest is of the action as sent, under the tool's canonical name.
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
-        let agent = self.agent_text(&proposal.agent);
+        let agent = agent_text(&proposal.agent);
         let mut inner = self.lock()?;
         let mut notices: Vec<Notice> = Vec::new();
         notices.extend(self.end_budget_suspension(&mut inner, &policy, &proposal.caller));

@@ -8,308 +8,27 @@
     reason = "a test fails by panicking"
 )]
 
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
+#[path = "assembly_runtime/buffer.rs"]
+mod buffer;
+#[path = "assembly_runtime/double.rs"]
+mod double;
+#[path = "assembly_runtime/framings.rs"]
+mod framings;
+#[path = "assembly_runtime/program.rs"]
+mod program;
+#[path = "assembly_runtime/streams.rs"]
+mod streams;
 
-use futures_util::{Stream, stream};
-use proctor_net::assembly::services::audit::audit_service_server::{AuditService, AuditServiceServer};
-use proctor_net::assembly::services::policy::policy_service_server::{PolicyService, PolicyServiceServer};
-use proctor_wire::assembly::frames::{ClientFrame, ServerDecoder, ServerFrame};
-use proctor_wire::assembly::handshake;
-use proctor_wire::assembly::proto::audit::v1::{
-    AuditEvent, ReportEventsRequest, ReportEventsResponse, StreamEventsResponse,
-};
+use proctor_wire::assembly::frames::{ClientFrame, ServerFrame};
+use proctor_wire::assembly::proto::audit::v1::AuditEvent;
 use proctor_wire::assembly::proto::common::v1::{ActionType, Decision};
-use proctor_wire::assembly::proto::policy::v1::{
-    BatchCheckRequest, BatchCheckResponse, CheckActionRequest, CheckActionResponse, OpControlMessage,
-    OpControlSignal, OpControlSubscribeRequest, RedactInstructions, RedactRule,
-};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
-use tokio::process::{Child, Command};
-use tokio::sync::{Notify, broadcast, watch};
-use tonic::{Request, Response, Status, Streaming};
+use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, OpControlSignal};
+
+use double::{Double, with_gateway};
+use program::{Program, command, denied_by, tracing};
 
 const AGENT: &str = "agent-001";
 const DID: &str = "did:key:z6MkAgent";
-
-/// What the double of a gateway saw.
-#[derive(Default)]
-struct Seen {
-    /// Tokens of checks, in the header and in the body, and the agent.
-    checks: Vec<(String, String, String)>,
-    events: Vec<(String, String)>,
-    event_token: String,
-    subscribed: Option<OpControlSubscribeRequest>,
-    refuse_reports: usize,
-}
-
-/// A gateway that does what the trace says.
-#[derive(Clone)]
-struct Double {
-    seen: Arc<watch::Sender<Seen>>,
-    operations: broadcast::Sender<OpControlMessage>,
-    /// Lets a query named `think` through.
-    gate: Arc<Notify>,
-}
-
-fn token<T>(request: &Request<T>) -> String {
-    let token = request.metadata().get("x-aa-credential-token");
-    token.map(|token| token.to_str().unwrap().to_owned()).unwrap_or_default()
-}
-
-#[tonic::async_trait]
-impl PolicyService for Double {
-    type OpControlStreamStream = Pin<Box<dyn Stream<Item = Result<OpControlMessage, Status>> + Send>>;
-
-    async fn check_action(
-        &self,
-        request: Request<CheckActionRequest>,
-    ) -> Result<Response<CheckActionResponse>, Status> {
-        let header = token(&request);
-        let request = request.into_inner();
-        let agent = request.agent_id.unwrap_or_default().agent_id;
-        self.seen.send_modify(|seen| seen.checks.push((header, request.credential_token, agent)));
-        let mut answer = CheckActionResponse {
-            decision: Decision::Allow.into(),
-            policy_rule: "of-the-gateway".into(),
-            reason: request.trace_id.clone(),
-            ..Default::default()
-        };
-        match request.trace_id.as_str() {
-            "never" => std::future::pending().await,
-            "think" => self.gate.notified().await,
-            "refuse" => return Err(Status::invalid_argument("no context")),
-            "busy" => return Err(Status::unavailable("busy")),
-            "nothing" => answer.decision = 0,
-            "redact" => {
-                let rule = RedactRule { field_path: "$.args.key".into(), replacement: "[X]".into() };
-                answer.decision = Decision::Redact.into();
-                answer.redact = Some(RedactInstructions { rules: vec![rule] });
-            }
-            _ => {}
-        }
-        Ok(Response::new(answer))
-    }
-
-    async fn batch_check(
-        &self,
-        _: Request<BatchCheckRequest>,
-    ) -> Result<Response<BatchCheckResponse>, Status> {
-        Err(Status::unimplemented("not asked"))
-    }
-
-    async fn op_control_stream(
-        &self,
-        request: Request<OpControlSubscribeRequest>,
-    ) -> Result<Response<Self::OpControlStreamStream>, Status> {
-        assert_eq!(token(&request), "secret-token");
-        let messages = stream::unfold(self.operations.subscribe(), |mut receiver| async move {
-            receiver.recv().await.ok().map(|message| (Ok(message), receiver))
-        });
-        let request = request.into_inner();
-        self.seen.send_modify(|seen| seen.subscribed = Some(request));
-        Ok(Response::new(Box::pin(messages)))
-    }
-}
-
-#[tonic::async_trait]
-impl AuditService for Double {
-    async fn report_events(
-        &self,
-        request: Request<ReportEventsRequest>,
-    ) -> Result<Response<ReportEventsResponse>, Status> {
-        let header = token(&request);
-        let events = request.into_inner().events;
-        let mut refused = false;
-        self.seen.send_modify(|seen| {
-            refused = seen.refuse_reports > 0;
-            seen.refuse_reports = seen.refuse_reports.saturating_sub(1);
-        });
-        if refused {
-            return Err(Status::unavailable("later"));
-        }
-        if events.iter().any(|event| event.event_id == "foreign") {
-            return Err(Status::permission_denied("an event of another agent"));
-        }
-        let event_ids: Vec<String> = events.iter().map(|event| event.event_id.clone()).collect();
-        self.seen.send_modify(|seen| {
-            seen.event_token = header;
-            seen.events.extend(
-                events.into_iter().map(|event| (event.event_id, event.agent_id.unwrap_or_default().agent_id)),
-            );
-        });
-        Ok(Response::new(ReportEventsResponse { event_ids }))
-    }
-
-    async fn stream_events(
-        &self,
-        _: Request<Streaming<AuditEvent>>,
-    ) -> Result<Response<StreamEventsResponse>, Status> {
-        Err(Status::unimplemented("not asked"))
-    }
-}
-
-impl Double {
-    fn listen(path: &Path) -> Double {
-        let double =
-            Double { seen: Arc::default(), operations: broadcast::Sender::new(16), gate: Arc::default() };
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let listener = UnixListener::bind(path).unwrap();
-        let incoming = stream::unfold(listener, |listener| async move {
-            Some((listener.accept().await.map(|(stream, _)| stream), listener))
-        });
-        let serving = tonic::transport::Server::builder()
-            .add_service(PolicyServiceServer::new(double.clone()))
-            .add_service(AuditServiceServer::new(double.clone()))
-            .serve_with_incoming(incoming);
-        tokio::spawn(serving);
-        double
-    }
-
-    async fn until(&self, what: impl FnMut(&Seen) -> bool) {
-        self.seen.subscribe().wait_for(what).await.unwrap();
-    }
-
-    fn tell(&self, op_id: &str, signal: OpControlSignal) {
-        let message = OpControlMessage { op_id: op_id.into(), signal: signal.into(), sequence: 0 };
-        self.operations.send(message).unwrap();
-    }
-}
-
-/// The program under its name, in a folder of its own.
-struct Program {
-    child: Child,
-    socket: PathBuf,
-    said: watch::Receiver<String>,
-    folder: tempfile::TempDir,
-}
-
-fn command(folder: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Command {
-    let link = folder.join("aa-runtime");
-    if !link.exists() {
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_proctor"), &link).unwrap();
-    }
-    let mut command = Command::new(link);
-    command.env_clear().envs(variables.iter().copied()).args(arguments).current_dir(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    command
-}
-
-impl Program {
-    async fn start(folder: tempfile::TempDir, variables: &[(&str, &str)], arguments: &[&str]) -> Program {
-        let socket = folder.path().join("runtime.sock");
-        let mut all = vec![("AA_AGENT_ID", AGENT), ("AA_POLICY_PATH", "")];
-        all.extend(variables.iter().copied());
-        let mut command = command(folder.path(), &all, &["--socket", socket.to_str().unwrap()]);
-        let mut child = command.args(arguments).spawn().unwrap();
-        let (sender, said) = watch::channel(String::new());
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                sender.send_modify(|said| said.push_str(&(line + "\n")));
-            }
-        });
-        let program = Program { child, socket, said, folder };
-        program.says("listening on").await;
-        program
-    }
-
-    /// Waits until the program has said this.
-    async fn says(&self, text: &str) {
-        let mut said = self.said.clone();
-        let found =
-            tokio::time::timeout(Duration::from_secs(30), said.wait_for(|said| said.contains(text))).await;
-        assert!(matches!(found, Ok(Ok(_))), "`{text}` was not said, but: {}", *self.said.borrow());
-    }
-
-    async fn library(&self) -> Library {
-        let mut library = Library {
-            stream: UnixStream::connect(&self.socket).await.unwrap(),
-            decoder: ServerDecoder::new(),
-        };
-        let challenge = library.frame().await;
-        library.send(&handshake::answer(AGENT, "0.0.1", &challenge).unwrap()).await;
-        library.send(&ClientFrame::Heartbeat).await;
-        library
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let id = i32::try_from(self.child.id().unwrap()).unwrap();
-        rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
-    }
-
-    async fn ends(&mut self) -> ExitStatus {
-        tokio::time::timeout(Duration::from_secs(30), self.child.wait()).await.unwrap().unwrap()
-    }
-}
-
-struct Library {
-    stream: UnixStream,
-    decoder: ServerDecoder,
-}
-
-impl Library {
-    async fn send(&mut self, frame: &ClientFrame) {
-        let mut bytes = Vec::new();
-        frame.encode(&mut bytes).unwrap();
-        self.stream.write_all(&bytes).await.unwrap();
-    }
-
-    async fn frame(&mut self) -> ServerFrame {
-        loop {
-            if let Some(frame) = self.decoder.next_frame().unwrap() {
-                return frame;
-            }
-            let mut chunk = vec![0; 65536];
-            let length = self.stream.read(&mut chunk).await.unwrap();
-            assert!(length > 0, "the runtime closed the connection");
-            assert!(self.decoder.feed(&chunk[..length]).is_empty());
-        }
-    }
-
-    async fn answer(&mut self) -> CheckActionResponse {
-        match self.frame().await {
-            ServerFrame::PolicyResponse(answer) => answer,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    async fn ask(&mut self, request: CheckActionRequest) -> CheckActionResponse {
-        self.send(&ClientFrame::PolicyQuery(request)).await;
-        self.answer().await
-    }
-
-    async fn trace(&mut self, trace_id: &str) -> CheckActionResponse {
-        self.ask(tracing(trace_id)).await
-    }
-}
-
-fn tracing(trace_id: &str) -> CheckActionRequest {
-    CheckActionRequest {
-        trace_id: trace_id.into(),
-        span_id: "s".into(),
-        action_type: ActionType::ToolCall.into(),
-        ..Default::default()
-    }
-}
-
-fn denied_by(answer: &CheckActionResponse) -> &str {
-    assert_eq!(answer.decision(), Decision::Deny, "{answer:?}");
-    assert!(!answer.reason.is_empty(), "{answer:?}");
-    &answer.policy_rule
-}
-
-/// A folder with a double in it, and the double's endpoint.
-fn with_gateway() -> (tempfile::TempDir, Double, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("gateway.sock");
-    let double = Double::listen(&path);
-    (folder, double, format!("unix:{}", path.display()))
-}
 
 #[tokio::test]
 async fn queries_go_to_the_gateway_and_its_answers_come_back_as_they_are() {
@@ -429,8 +148,10 @@ async fn operations_are_stopped_from_outside() {
     ];
     let program = Program::start(folder, &variables, &[]).await;
     double.until(|seen| seen.subscribed.is_some()).await;
-    let subscribed = double.seen.borrow().subscribed.clone().unwrap().agent_id.unwrap();
+    let (subscribed, token) = double.seen.borrow().subscribed.clone().unwrap();
+    let subscribed = subscribed.agent_id.unwrap();
     assert_eq!((subscribed.agent_id.as_str(), subscribed.team_id.as_str()), (DID, "team"));
+    assert_eq!(token, "secret-token");
     let mut library = program.library().await;
     assert_eq!(library.trace("t").await.decision(), Decision::Allow);
     let checks = double.seen.borrow().checks.clone();

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::evaluate::evaluate;
 use crate::policy::Source;
-use crate::question::Standing;
+use crate::question::{Question, Standing};
 
 /// An account that has spent so much, and what it was asked.
 #[derive(Default)]
@@ -94,6 +94,7 @@ fn a_crossing_says_what_was_spent_of_what_since_when() {
     let expected = Crossing {
         key: "team_daily_limit_usd".to_owned(),
         account: Account::Team,
+        above: None,
         unit: Unit::Usd,
         percent: 80,
         spent: "8.25".parse().unwrap(),
@@ -110,11 +111,14 @@ fn only_accounts_that_the_caller_has_and_units_that_are_added_are_asked_about() 
     );
     let memory = Purse::with("0");
     crossings(&policy, &input("", "0"), &memory, &[usd("1")]);
-    assert!(matches!(memory.asked.borrow()[..], [Question::Spent(Account::Agent, Unit::Usd, _)]));
+    assert!(matches!(
+        memory.asked.borrow()[..],
+        [Question::Standing(_), Question::Spent(Account::Agent, Unit::Usd, _)]
+    ));
     let memory = Purse::with("0");
     assert!(!is_spent(&policy, &input("red", "0"), &memory));
     let asked = memory.asked.borrow();
-    assert_eq!(asked.len(), 3);
+    assert_eq!(asked.len(), 4);
     assert!(asked.iter().all(|question| !matches!(question, Question::Spent(Account::Org, ..))));
 }
 

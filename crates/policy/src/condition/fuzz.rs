@@ -23,6 +23,7 @@ impl Memory for Yes {
             Question::Overflowed(_) => Answer::Truth(false),
             Question::Standing(_) => Answer::Standing(None),
             Question::Spent(..)
+            | Question::SpentAbove(..)
             | Question::Rate(..)
             | Question::Approval
             | Question::Repeats(_)

@@ -1,28 +1,66 @@
 //! Rates and budgets: an action is let through while what was spent is below the limit.
 
 use proctor_core::decision::Effect;
+use proctor_core::session::Caller;
+use proctor_core::time::Timestamp;
 use rust_decimal::Decimal;
 
 use super::{Gathered, sections};
 use crate::calendar;
 use crate::document::{BudgetSection, Document, Limit, Position};
 use crate::input::Input;
+use crate::policy::{Policy, applies_to};
 use crate::question::{Account, Answer, Memory, Question};
 
-/// Judges all limits; gives the hourly rate that the action will be charged against, if one applies.
+/// Judges all limits: the caller's own, then those of the agents above it, then its team's and its organisation's. Gives the hourly rate
+/// that the action will be charged against, if one applies.
 pub(super) fn judge(
+    policy: &Policy,
     documents: &[&Document],
+    above: &[Caller],
     input: &Input,
     memory: &dyn Memory,
     gathered: &mut Gathered<'_>,
 ) -> Option<u32> {
     let rate = judge_rate(documents, input, memory, gathered);
-    for document in documents {
-        if let Some(budget) = &document.budget {
-            judge_budget(budget, document, input, memory, gathered);
+    judge_budgets(documents, Payer::Caller, input, memory, gathered);
+    for above in above {
+        let about = policy.documents().iter().filter(|document| applies_to(&document.scope, input, above));
+        judge_budgets(&about.collect::<Vec<_>>(), Payer::Above(above), input, memory, gathered);
+    }
+    judge_budgets(documents, Payer::Group, input, memory, gathered);
+    rate
+}
+
+/// Whose limits are meant.
+#[derive(Clone, Copy)]
+pub(crate) enum Payer<'a> {
+    /// The caller's own.
+    Caller,
+    /// Those of an agent above the caller.
+    Above(&'a Caller),
+    /// Those of the caller's team and organisation.
+    Group,
+}
+
+impl Payer<'_> {
+    /// Whether it has the account that the limit is on.
+    pub(crate) fn has(self, limit: &Limit, input: &Input) -> bool {
+        match (self, limit.account) {
+            (Payer::Caller | Payer::Above(_), account) => account == Account::Agent,
+            (Payer::Group, Account::Agent) => false,
+            (Payer::Group, Account::Team) => !input.caller.team.is_empty(),
+            (Payer::Group, Account::Org) => !input.caller.org.is_empty(),
         }
     }
-    rate
+
+    /// What was spent in the limit's window, and when that began.
+    pub(crate) fn question(self, limit: &Limit, from: Timestamp) -> Question {
+        match self {
+            Payer::Above(above) => Question::SpentAbove(above.principal.clone(), limit.unit, from),
+            Payer::Caller | Payer::Group => Question::Spent(limit.account, limit.unit, from),
+        }
+    }
 }
 
 /// The smallest limit among the documents counts.
@@ -58,17 +96,19 @@ fn judge_rate(
     Some(limit)
 }
 
-fn judge_budget(
-    budget: &BudgetSection,
-    document: &Document,
+fn judge_budgets(
+    documents: &[&Document],
+    payer: Payer<'_>,
     input: &Input,
     memory: &dyn Memory,
     gathered: &mut Gathered<'_>,
 ) {
-    for limit in &budget.limits {
-        if !has_account(limit, input) {
-            continue;
-        }
+    let budgets =
+        documents.iter().filter_map(|document| document.budget.as_ref().map(|budget| (*document, budget)));
+    let limits = budgets
+        .flat_map(|(document, budget)| budget.limits.iter().map(move |limit| (document, budget, limit)))
+        .filter(|(.., limit)| payer.has(limit, input));
+    for (document, budget, limit) in limits {
         let rule = format!("budget.{}", limit.key);
         let Some(from) = window_start(limit, budget, input) else {
             gathered.say(
@@ -80,10 +120,10 @@ fn judge_budget(
             );
             continue;
         };
-        match memory.answer(&Question::Spent(limit.account, limit.unit, from)) {
+        match memory.answer(&payer.question(limit, from)) {
             Some(Answer::Amount(spent)) if spent < limit.most => {}
             Some(Answer::Amount(spent)) => {
-                let reason = exceeded(limit, budget, spent);
+                let reason = exceeded(limit, budget, payer, spent);
                 if budget.suspend && gathered.suspend.is_none() {
                     gathered.suspend = Some(("budget", reason.clone()));
                 }
@@ -94,21 +134,8 @@ fn judge_budget(
     }
 }
 
-/// Whether the caller has the account that the limit is on.
-pub(crate) fn has_account(limit: &Limit, input: &Input) -> bool {
-    match limit.account {
-        Account::Agent => true,
-        Account::Team => !input.caller.team.is_empty(),
-        Account::Org => !input.caller.org.is_empty(),
-    }
-}
-
 /// When the limit's window began.
-pub(crate) fn window_start(
-    limit: &Limit,
-    budget: &BudgetSection,
-    input: &Input,
-) -> Option<proctor_core::time::Timestamp> {
+pub(crate) fn window_start(limit: &Limit, budget: &BudgetSection, input: &Input) -> Option<Timestamp> {
     if limit.monthly {
         return calendar::month_start(input.now, &budget.timezone);
     }
@@ -118,18 +145,24 @@ pub(crate) fn window_start(
     }
 }
 
-fn exceeded(limit: &Limit, budget: &BudgetSection, spent: Decimal) -> String {
+fn exceeded(limit: &Limit, budget: &BudgetSection, payer: Payer<'_>, spent: Decimal) -> String {
     let window = match (limit.monthly, budget.window_micros) {
         (true, _) => "monthly",
         (false, None) => "daily",
         (false, Some(_)) => "rolling",
     };
-    let whose =
-        if limit.account == Account::Agent { String::new() } else { format!("{} ", limit.account.word()) };
+    let what = match payer {
+        Payer::Caller => format!("{window} budget"),
+        Payer::Above(above) => format!("{window} budget of the agent `{}` above it", above.principal),
+        Payer::Group => format!("{} {window} budget", limit.account.word()),
+    };
     format!(
-        "{whose}{window} budget exceeded: {} of {} {} spent",
+        "{what} exceeded: {} of {} {} spent",
         spent.normalize(),
         limit.most.normalize(),
         limit.unit.word()
     )
 }
+
+#[cfg(test)]
+mod tests;

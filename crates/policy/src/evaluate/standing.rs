@@ -42,7 +42,7 @@ pub(super) fn observe(
     let asked = standing.is_some_and(|standing| standing.observe && standing.stop.is_none());
     if !asked
         || decision.effect == Effect::Allow
-        || !documents.iter().any(|document| permits(document, input))
+        || !documents.iter().any(|document| permits(document, input, standing))
     {
         return false;
     }
@@ -61,9 +61,12 @@ pub(super) fn observe(
     true
 }
 
-/// Whether a document lets this agent be only observed.
-fn permits(document: &Document, input: &Input) -> bool {
-    let names = [input.agent.as_str(), input.caller.principal.as_str()];
+/// Whether a document lets this agent be only observed, by its identifier, its principal or the name that it registered with.
+fn permits(document: &Document, input: &Input, standing: Option<&Standing>) -> bool {
+    // A name is what the agent likes. One that could be taken for an identifier or a principal names nobody.
+    let name = standing.map_or("", |standing| standing.name.as_str());
+    let name = if name.contains([':', '/']) { "" } else { name };
+    let names = [input.agent.as_str(), input.caller.principal.as_str(), name];
     let matches = |pattern: &str| names.iter().any(|name| !name.is_empty() && glob::matches(pattern, name));
     document.observe.iter().any(|pattern| matches(&pattern.value))
 }

@@ -151,6 +151,10 @@ fn pair_to_json(question: &Question, answer: &Answer) -> Json {
             items.extend(["spent", account.word(), unit.word()].map(Json::from));
             items.push(from.micros().into());
         }
+        Question::SpentAbove(principal, unit, from) => {
+            items.extend(["spent_above", principal, unit.word()].map(Json::from));
+            items.push(from.micros().into());
+        }
         Question::Rate(tool, limit) => {
             items.extend(["rate", tool].map(Json::from));
             items.push((*limit).into());
@@ -230,6 +234,13 @@ fn standing_to_json(standing: &Standing) -> Json {
     if standing.team_agents != 0 {
         out.push("team_agents", standing.team_agents);
     }
+    out.text("name", &standing.name);
+    if !standing.above.is_empty() {
+        let names = |above: &Caller| {
+            Json::Array([&above.principal, &above.team, &above.org].map(|name| name.as_str().into()).to_vec())
+        };
+        out.push("above", Json::Array(standing.above.iter().map(names).collect()));
+    }
     Json::Object(out.0)
 }
 
@@ -249,10 +260,17 @@ fn standing(value: &Json) -> Option<Standing> {
             "registered_at" => standing.registered_at = Some(Timestamp::from_micros(member.as_i64()?)),
             "observe" => standing.observe = member.as_bool()?,
             "team_agents" => standing.team_agents = member.as_u64()?,
+            "name" => standing.name = owned(member)?,
+            "above" => standing.above = member.as_array()?.iter().map(above).collect::<Option<_>>()?,
             _ => return None,
         }
     }
     Some(standing)
+}
+
+fn above(value: &Json) -> Option<Caller> {
+    let [principal, team, org] = value.as_array()? else { return None };
+    Some(Caller { principal: owned(principal)?, team: owned(team)?, org: owned(org)? })
 }
 
 fn pace(value: &Json) -> Option<Pace> {
@@ -358,10 +376,10 @@ fn pair(value: &Json) -> Option<(Question, Answer)> {
         "spent" => {
             let account = [Account::Agent, Account::Team, Account::Org];
             let account = account.into_iter().find(|account| text(1) == Some(account.word()))?;
-            let unit = [Unit::Usd, Unit::Tokens, Unit::Calls]
-                .into_iter()
-                .find(|unit| text(2) == Some(unit.word()))?;
-            (Question::Spent(account, unit, Timestamp::from_micros(question.get(3)?.as_i64()?)), 4)
+            (Question::Spent(account, unit(text(2)?)?, moment(question.get(3)?)?), 4)
+        }
+        "spent_above" => {
+            (Question::SpentAbove(text(1)?.to_owned(), unit(text(2)?)?, moment(question.get(3)?)?), 4)
         }
         "rate" => {
             let limit = u32::try_from(question.get(2)?.as_u64()?).ok()?;
@@ -420,6 +438,14 @@ fn approval(value: &Json) -> Option<ApprovalView> {
 
 fn scope(word: &str) -> Option<Scope> {
     [Scope::Session, Scope::Agent].into_iter().find(|scope| scope_word(*scope) == word)
+}
+
+fn unit(word: &str) -> Option<Unit> {
+    [Unit::Usd, Unit::Tokens, Unit::Calls].into_iter().find(|unit| unit.word() == word)
+}
+
+fn moment(value: &Json) -> Option<Timestamp> {
+    value.as_i64().map(Timestamp::from_micros)
 }
 
 fn finding(value: &Json) -> Option<FoundSecret> {

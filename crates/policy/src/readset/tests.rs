@@ -87,8 +87,13 @@ fn question() -> impl Strategy<Value = Question> {
         (scope.clone(), text()).prop_map(|(scope, glob)| Question::Denied(scope, glob)),
         (scope.clone(), text()).prop_map(|(scope, name)| Question::Tainted(scope, name)),
         scope.prop_map(Question::Overflowed),
-        (account, unit, any::<i64>()).prop_map(|(account, unit, from)| Question::Spent(
+        (account, unit.clone(), any::<i64>()).prop_map(|(account, unit, from)| Question::Spent(
             account,
+            unit,
+            Timestamp::from_micros(from)
+        )),
+        (text(), unit.clone(), any::<i64>()).prop_map(|(principal, unit, from)| Question::SpentAbove(
+            principal,
             unit,
             Timestamp::from_micros(from)
         )),
@@ -103,17 +108,23 @@ fn question() -> impl Strategy<Value = Question> {
 fn standing() -> impl Strategy<Value = Standing> {
     let stop = prop::option::of((text(), text()).prop_map(|(rule, reason)| Stop { rule, reason }));
     let numbers = (any::<u32>(), any::<u64>(), any::<Option<i64>>(), any::<bool>(), any::<u64>());
-    (stop, text(), text(), text(), numbers).prop_map(|(stop, risk, parent, parent_risk, numbers)| Standing {
-        stop,
-        risk,
-        parent,
-        parent_risk,
-        depth: numbers.0,
-        children: numbers.1,
-        registered_at: numbers.2.map(Timestamp::from_micros),
-        observe: numbers.3,
-        team_agents: numbers.4,
-    })
+    let caller = (text(), text(), text()).prop_map(|(principal, team, org)| Caller { principal, team, org });
+    let more = (text(), prop::collection::vec(caller, 0..3));
+    (stop, text(), text(), text(), numbers, more).prop_map(
+        |(stop, risk, parent, parent_risk, numbers, more)| Standing {
+            stop,
+            risk,
+            parent,
+            parent_risk,
+            depth: numbers.0,
+            children: numbers.1,
+            registered_at: numbers.2.map(Timestamp::from_micros),
+            observe: numbers.3,
+            team_agents: numbers.4,
+            name: more.0,
+            above: more.1,
+        },
+    )
 }
 
 fn answer() -> impl Strategy<Value = Answer> {

@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
 use super::row::{Items, Row, Text};
-use super::{KEPT_MINUTES, minute_of};
+use super::{AgentInfo, KEPT_MINUTES, minute_of};
 use crate::question::{Account, Unit};
 
 pub(super) const FOLD: &str = "meter";
@@ -59,10 +59,21 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// Books sums at a minute for the principal, team and organisation of a record.
-    pub(super) fn book(&mut self, envelope: &Envelope, minute: i64, sums: Sums, rows: &mut Vec<Row>) {
+    /// Books sums at a minute for the principal, team and organisation of a record, and for the principals above.
+    pub(super) fn book(
+        &mut self,
+        envelope: &Envelope,
+        above: &[&AgentInfo],
+        minute: i64,
+        sums: Sums,
+        rows: &mut Vec<Row>,
+    ) {
         if sums == Sums::default() {
             return;
+        }
+        let now = minute_of(envelope.time);
+        for above in above {
+            self.book_account(&account_key(Account::Agent, &above.principal), minute, now, sums, rows);
         }
         for account in [Account::Agent, Account::Team, Account::Org] {
             let owner = match account {
@@ -71,7 +82,6 @@ impl Meters {
                 Account::Org => &envelope.org,
             };
             if account == Account::Agent || !owner.is_empty() {
-                let now = minute_of(envelope.time);
                 self.book_account(&account_key(account, owner), minute, now, sums, rows);
             }
         }

@@ -39,6 +39,9 @@ pub(super) const FOLD: &str = "registry";
 /// The most agents above one that are looked at. Nobody knows whether one with more above it is stopped, so it is.
 const MAX_ANCESTORS: usize = 64;
 
+/// The most agents above one that pay for it. No agent registers with more above it.
+const MAX_PAYERS: usize = 10;
+
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
@@ -191,6 +194,28 @@ impl Registry {
         lineage
     }
 
+    /// The agents above one that pay for what it does, the nearest first. One that goes on without a parent that is gone has none.
+    /// `before`: only those that were there and above it before that record. Who is above somebody stays so until one of them is
+    /// forgotten, so everybody between has to have been there too.
+    pub(super) fn payers(&self, principal: &str, before: Option<u64>) -> Vec<&AgentInfo> {
+        let was_there = |agent: &&AgentInfo| {
+            agent.registration.is_some() && before.is_none_or(|seq| agent.registered_seq < seq)
+        };
+        let mut payers: Vec<&AgentInfo> = Vec::new();
+        let mut next = self.get(principal).filter(was_there);
+        while let Some(below) = next.filter(|below| !below.is_adrift) {
+            let Some(above) = self.get(below.parent()).filter(was_there) else { break };
+            let is_known =
+                above.principal == principal || payers.iter().any(|one| one.principal == above.principal);
+            if is_known || payers.len() >= MAX_PAYERS {
+                break;
+            }
+            payers.push(above);
+            next = Some(above);
+        }
+        payers
+    }
+
     /// Why an agent is stopped, if it is: by itself or by one above it.
     pub fn stop(&self, principal: &str) -> Option<Stop> {
         let agent = self.get(principal)?;
@@ -244,6 +269,8 @@ impl Registry {
             registered_at: agent.is_registered().then_some(agent.registered_at),
             observe: registration.is_some_and(|own| own.observe),
             team_agents,
+            name: registration.filter(|own| own.observe).map(|own| own.name.clone()).unwrap_or_default(),
+            above: self.payers(principal, None).into_iter().map(AgentInfo::caller).collect(),
         })
     }
 
@@ -253,7 +280,9 @@ impl Registry {
         }
         let by_agent = agent.map(|agent| claimed(&format!("agent:{}", agent.agent))).unwrap_or_default();
         let by_principal = claimed(&format!("agent:{principal}"));
-        self.operations.stop(&["*", &by_agent, &by_principal, operation])
+        // Principals of registered agents begin with `agent:` themselves.
+        let as_it_is = if principal.starts_with("agent:") { principal } else { "" };
+        self.operations.stop(&["*", &by_agent, as_it_is, &by_principal, operation])
     }
 
     pub(super) fn rows(&self, rows: &mut Vec<Row>) {

@@ -1,6 +1,7 @@
 mod bounds;
 mod fold;
 mod law;
+mod lineage;
 mod meaning;
 mod model;
 
@@ -92,6 +93,16 @@ fn retraction(seq: u64, decision: &Envelope, micros: i64) -> Envelope {
         once: None,
         body: None,
         ..decision.clone()
+    }
+}
+
+fn registered(micros: i64, principal: &str, parent: &str) -> Envelope {
+    let registration = Registration { parent: parent.to_owned(), ..Registration::default() };
+    Envelope {
+        principal: principal.to_owned(),
+        code: "registered".to_owned(),
+        registration: Some(Box::new(registration)),
+        ..envelope(RecordKind::Agent, micros)
     }
 }
 

@@ -85,6 +85,9 @@ impl Memory for View<'_> {
                 };
                 Answer::Amount(state.meters.spent(*account, owner, *unit, *from, now)?)
             }
+            Question::SpentAbove(principal, unit, from) => {
+                Answer::Amount(state.meters.spent(Account::Agent, &recorded(principal), *unit, *from, now)?)
+            }
             Question::Rate(tool, limit) => {
                 Answer::Level(state.rates.level(&self.principal, &recorded(tool), *limit, now))
             }

@@ -160,16 +160,21 @@ pub(super) async fn start(
     Ok((bound, Serving { links: ahp_link.into_iter().chain(assembly_link).collect(), tasks }))
 }
 
-/// Opens the doors of Agent Assembly alone, as its own gateway has them.
+/// Opens the doors of Agent Assembly alone, as its own gateway has them: an address, if there shall be one, and Unix sockets.
 pub async fn start_gateway(
     config: &Config,
+    has_address: bool,
     owner: &Owner,
     stop: &CancellationToken,
-) -> Result<(SocketAddr, Serving), Failure> {
+) -> Result<(Option<SocketAddr>, Serving), Failure> {
     let tls = config.tls.as_ref().map(read_tls).transpose()?;
-    may_serve_agents(config.grpc, config, tls.as_ref())?;
-    let grpc = bind(config.grpc).await?;
-    let address = local_address(&grpc)?;
+    let grpc = if has_address {
+        may_serve_agents(config.grpc, config, tls.as_ref())?;
+        Some(bind(config.grpc).await?)
+    } else {
+        None
+    };
+    let address = grpc.as_ref().map(local_address).transpose()?;
     let assembly = assembly_door(config, owner)?;
     let services = assembly::routes(&assembly);
     let options = ListenOptions { tls, ..ListenOptions::default() };
@@ -182,7 +187,9 @@ pub async fn start_gateway(
         links.extend(link);
         tasks.spawn(listen::serve_unix(listening, services.clone(), options.clone(), stop.clone()));
     }
-    tasks.spawn(listen::serve(grpc, services, options, stop.clone()));
+    if let Some(grpc) = grpc {
+        tasks.spawn(listen::serve(grpc, services, options, stop.clone()));
+    }
     watch_door(&assembly, stop);
     Ok((address, Serving { links, tasks }))
 }
@@ -196,7 +203,8 @@ fn may_serve_agents(address: SocketAddr, config: &Config, tls: Option<&ServerTls
     }
     Err(format!(
         "`{address}` can be reached from other machines, and whoever reaches it can register an agent; set a client \
-         authority (`tls.client_ca`), say `assembly.open = true`, or listen on 127.0.0.1"
+         authority (`tls.client_ca`), say `assembly.open = true` (to `aa-gateway` also AA_GATEWAY_OPEN=1), or listen on \
+         127.0.0.1"
     ))
 }
 

@@ -14,11 +14,15 @@ mod control;
 mod event_json;
 mod identity;
 mod invalidation;
+mod keys;
 mod lifecycle;
 mod operations;
+mod places;
 mod presence;
 mod registering;
+mod rings;
 mod routes;
+mod streams;
 mod sweep;
 mod topology;
 
@@ -93,6 +97,9 @@ struct Inner {
     presence: Mutex<presence::Presence>,
     bindings: Mutex<binding::Bindings>,
     streams: Mutex<control::Streams>,
+    open_streams: Mutex<streams::Counts>,
+    keys: Mutex<keys::Keys>,
+    rings: Mutex<rings::Rings>,
     swept: Mutex<sweep::Swept>,
     /// Open streams end with it.
     stop: CancellationToken,
@@ -112,6 +119,9 @@ impl AssemblyDoor {
                 presence: Mutex::default(),
                 bindings: Mutex::default(),
                 streams: Mutex::default(),
+                open_streams: Mutex::default(),
+                keys: Mutex::default(),
+                rings: Mutex::default(),
                 swept: Mutex::default(),
                 stop: CancellationToken::new(),
             }),

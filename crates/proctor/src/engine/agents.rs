@@ -11,6 +11,7 @@ use proctor_policy::state::{AgentInfo, Registry};
 
 use super::filing::Filed;
 use super::{Engine, Filing, Inner, Wait, to_its_end, waiting};
+use crate::agents::agent_text;
 
 /// Something that happens to an agent. What the codes mean stands in `proctor_policy::state`.
 #[derive(Debug, Clone, Default)]
@@ -155,13 +156,13 @@ impl Engine {
     fn agent_record(&self, event: AgentEvent) -> Filed {
         let mut envelope = self.envelope(RecordKind::Agent);
         envelope.principal = claimed(&event.principal);
-        envelope.agent = claimed(&self.agent_text(&event.agent));
+        envelope.agent = claimed(&agent_text(&event.agent));
         envelope.team = claimed(&event.team);
         envelope.org = claimed(&event.org);
         envelope.door = claimed(event.door);
         event.code.clone_into(&mut envelope.code);
         envelope.name = claimed(&match event.name.strip_prefix("agent:") {
-            Some(agent) => format!("agent:{}", self.agent_text(agent)),
+            Some(agent) => format!("agent:{}", agent_text(agent)),
             None if event.code.starts_with("op_") => proctor_policy::scan::identifier(&event.name),
             None => self.without_secrets(&event.name),
         });

@@ -56,7 +56,7 @@ impl Engine {
         if !agent.suspended.iter().any(|(cause, _)| cause == BUDGET) {
             return None;
         }
-        let agent_text = agent.agent.clone();
+        let known_as = agent.agent.clone();
         let input = self.blank_input(caller);
         if is_spent(policy, &input, &inner.state.view(caller, input.session, input.digest, input.now)) {
             return None;
@@ -64,7 +64,7 @@ impl Engine {
         let reason = "the budget is open again".to_owned();
         let mut envelope = self.envelope(RecordKind::Agent);
         envelope.principal.clone_from(&principal);
-        envelope.agent = claimed(&agent_text);
+        envelope.agent = claimed(&known_as);
         envelope.team = claimed(&caller.team);
         envelope.org = claimed(&caller.org);
         "policy".clone_into(&mut envelope.door);
@@ -121,7 +121,7 @@ impl Engine {
     /// Once for each limit, window and threshold: what was given back and spent again is no news.
     fn crossing_record(&self, inner: &Inner, about: &Envelope, crossing: &Crossing) -> Option<Filed> {
         let owner = match crossing.account {
-            Account::Agent => &about.principal,
+            Account::Agent => crossing.above.as_ref().unwrap_or(&about.principal),
             Account::Team => &about.team,
             Account::Org => &about.org,
         };

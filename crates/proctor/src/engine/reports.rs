@@ -10,6 +10,7 @@ use rust_decimal::Decimal;
 
 use super::filing::Filed;
 use super::{Engine, Filing, Inner, Wait, waiting};
+use crate::agents::agent_text;
 
 /// Something that an agent reports.
 #[derive(Debug, Clone, PartialEq)]
@@ -156,7 +157,7 @@ impl Engine {
         envelope.principal = claimed(&caller.principal);
         envelope.team = claimed(&caller.team);
         envelope.org = claimed(&caller.org);
-        envelope.agent = claimed(&self.agent_text(&key.agent));
+        envelope.agent = claimed(&agent_text(&key.agent));
         envelope.door = claimed(door);
         envelope.code = claimed(&self.without_secrets(code));
         let data = proctor_policy::prepare::cut_json(&policy, data);
@@ -206,7 +207,7 @@ impl Engine {
         envelope.principal = claimed(&caller.principal);
         envelope.team = claimed(&caller.team);
         envelope.org = claimed(&caller.org);
-        envelope.agent = claimed(&self.agent_text(agent));
+        envelope.agent = claimed(&agent_text(agent));
         envelope.door = claimed(door);
         "event".clone_into(&mut envelope.code);
         envelope.once = Some(once);

@@ -9,6 +9,7 @@ use proctor_core::record::{RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 
 use super::{Engine, Inner};
+use crate::agents::agent_text;
 
 /// The sessions that were seen lately; a cache of what the ledger knows.
 #[derive(Default)]
@@ -40,7 +41,7 @@ impl Engine {
                 envelope.principal = claimed(&key.principal);
                 envelope.team = claimed(&caller.team);
                 envelope.org = claimed(&caller.org);
-                envelope.agent = claimed(&self.agent_text(&key.agent));
+                envelope.agent = claimed(&agent_text(&key.agent));
                 envelope.door = claimed(door);
                 envelope.code = claimed(&self.without_secrets(&key.session));
                 envelope.once = Some(once);
@@ -61,14 +62,6 @@ impl Engine {
         let Some(sequence) = reader.once(once).map_err(|error| error.to_string())? else { return Ok(None) };
         let envelope = reader.envelope(sequence).map_err(|error| error.to_string())?;
         Ok(envelope.session)
-    }
-
-    /// An agent's identifier as it may be written. A public key is no secret, although it looks like one.
-    pub(crate) fn agent_text(&self, agent: &str) -> String {
-        if proctor_wire::assembly::did::decode(agent).is_ok() {
-            return agent.to_owned();
-        }
-        self.without_secrets(agent)
     }
 
     /// A claimed text as it may be written.

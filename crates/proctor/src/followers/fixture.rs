@@ -86,15 +86,20 @@ pub fn decide(engine: &Engine, tool: &str, argument: &str, expected: Effect) {
         .with("span_id", "span-1")
         .with("action_type", "TOOL_CALL")
         .with("assurance", "bound");
+    let action = Action {
+        kind: ActionKind::ToolCall,
+        name: tool.to_owned(),
+        args: Json::object().with("text", argument),
+        metadata,
+        ..Action::default()
+    };
+    decide_on(engine, action, expected);
+}
+
+/// The same for any action.
+pub fn decide_on(engine: &Engine, action: Action, expected: Effect) {
     let proposal = Proposal {
-        action: Action {
-            kind: ActionKind::ToolCall,
-            name: tool.to_owned(),
-            args: Json::object().with("text", argument),
-            metadata,
-            door: "assembly".to_owned(),
-            ..Action::default()
-        },
+        action: Action { door: "assembly".to_owned(), ..action },
         caller: Caller { principal: "agent:a".to_owned(), team: "t".to_owned(), org: "o".to_owned() },
         agent: "did:key:zA".to_owned(),
         session: "s".to_owned(),

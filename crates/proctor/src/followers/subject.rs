@@ -65,18 +65,21 @@ impl Subject {
 
     /// The action's arguments as JSON text, without secrets, or else what it says instead of arguments.
     pub fn arguments(&self) -> Option<String> {
+        let wrapped = |text: &Json| Json::object().with("text", text.clone()).to_string();
         for (name, deep) in [("args", "args_text"), ("result", "result_text")] {
             if let Some(value) = self.action(name) {
                 return Some(value.to_string());
             }
-            if let Some(text) = self.action(deep).and_then(Json::as_str) {
-                return Some(text.to_owned());
+            if let Some(value) = self.action(deep) {
+                // It is JSON as text, unless a secret was cut across its signs.
+                let text = value.as_str().filter(|text| Json::parse(text.as_bytes()).is_ok());
+                return Some(text.map_or_else(|| wrapped(value), str::to_owned));
             }
         }
-        ["command", "text", "url"]
+        ["command", "text", "url", "path", "host", "model"]
             .iter()
             .find_map(|name| self.action(name))
-            .map(|text| Json::object().with("text", text.clone()).to_string())
+            .map(wrapped)
     }
 
     /// The kinds of secrets that were found in the action.

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod decide;
+mod holder;
 mod operations;
 mod reports;
 mod rules;
@@ -11,7 +12,7 @@ mod settings;
 mod talk;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +20,15 @@ use std::time::Duration;
 use clap::Parser;
 use proctor_net::assembly::client::{Client, Options};
 use proctor_net::assembly::runtime::{Framing, Listening, RuntimeOptions, serve};
-use proctor_wire::assembly::proto::policy::v1::OpControlSubscribeRequest;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::approvals::Approvals;
 use self::decide::{Decider, Gateway};
+use self::holder::Holders;
 use self::operations::Operations;
-use self::reports::Reports;
+use self::reports::{Buffer, Reports};
 use self::rules::Rules;
 use self::settings::Settings;
 use self::talk::say;
@@ -46,7 +47,8 @@ const MARGIN: Duration = Duration::from_secs(1);
 ///
 /// Settings are variables: AA_AGENT_ID (required), AA_GATEWAY_ENDPOINT, AA_GATEWAY_FAIL_CLOSED, AA_GATEWAY_TIMEOUT_MS,
 /// AA_GATEWAY_CREDENTIAL_TOKEN, AA_GATEWAY_AGENT_ID, AA_AGENT_TEAM_ID, AA_AGENT_ORG_ID, AA_IPC_MAX_CONNECTIONS, AA_POLICY_PATH,
-/// AA_RUNTIME_WORKER_THREADS, AA_RUNTIME_SHUTDOWN_TIMEOUT_SECS. Without AA_GATEWAY_ENDPOINT the gateway of the state directory
+/// AA_AUDIT_BUFFER_PATH, AA_PIPELINE_INPUT_BUFFER, AA_PIPELINE_BATCH_SIZE, AA_PIPELINE_FLUSH_INTERVAL_MS, AA_RUNTIME_WORKER_THREADS,
+/// AA_RUNTIME_SHUTDOWN_TIMEOUT_SECS. Without AA_GATEWAY_ENDPOINT the gateway of the state directory
 /// that PROCTOR_STATE or proctor.toml names is asked.
 #[derive(Debug, Parser)]
 #[command(name = "aa-runtime", version, about, disable_help_subcommand = true)]
@@ -85,10 +87,8 @@ fn prepare() -> Result<Settings, String> {
     if settings.gateway.is_none() {
         settings.gateway = own_gateway()?;
     }
-    if settings.token.is_some() != settings.gateway_agent_id.is_some() {
-        say(
-            "commands to operations are not heard: they need both AA_GATEWAY_CREDENTIAL_TOKEN and AA_GATEWAY_AGENT_ID",
-        );
+    if settings.token.is_some() && settings.gateway_agent_id.is_none() {
+        say("commands to operations are not heard: AA_GATEWAY_CREDENTIAL_TOKEN needs AA_GATEWAY_AGENT_ID");
     }
     Ok(settings)
 }
@@ -119,10 +119,7 @@ fn start(flags: Flags, settings: Settings) -> Result<(), String> {
 
 async fn answer(flags: Flags, settings: Settings) -> Result<(), String> {
     let mut signals = Signals::catch()?;
-    let path = flags.socket.unwrap_or_else(|| match flags.framing {
-        Framing::Bare => PathBuf::from(BARE_SOCKET),
-        Framing::Tagged | Framing::TaggedS => settings.default_socket(),
-    });
+    let path = socket(flags.socket.as_deref(), flags.framing, &settings);
     let gateway = settings.gateway.as_deref().map(|endpoint| gateway(endpoint, &settings)).transpose()?;
     // With a gateway that is never done without, the rules would never be asked.
     let rules = if gateway.is_some() && settings.fail_closed {
@@ -133,15 +130,20 @@ async fn answer(flags: Flags, settings: Settings) -> Result<(), String> {
     let stop = CancellationToken::new();
     let operations = Arc::new(Operations::new(settings.names()));
     let approvals = Arc::new(Approvals::new());
-    let reports = Arc::new(Reports::new());
-    let reporting = gateway.clone().map(|gateway| {
-        if settings.has_pair() {
-            let request = OpControlSubscribeRequest { agent_id: Some(settings.agent()) };
-            tokio::spawn(Arc::clone(&operations).follow(gateway.checks.clone(), request));
-            let name = settings.agent_id.clone();
-            tokio::spawn(Arc::clone(&approvals).follow(gateway.checks, name));
+    let holders = Arc::new(Holders::new(settings.token.is_some().then(|| settings.agent())));
+    if settings.buffer.is_some() && gateway.is_none() {
+        say("AA_AUDIT_BUFFER_PATH is not used: there is no gateway to deliver to");
+    }
+    let buffer = settings.buffer.as_deref().filter(|_| gateway.is_some()).map(Buffer::open).transpose()?;
+    let reports = Arc::new(Reports::new(settings.reports, Arc::clone(&holders), buffer));
+    let reporting = gateway.clone().map(|Gateway { reports: client, .. }| {
+        // Without a token of its own the runtime learns one, with its holder, from queries.
+        if settings.token.is_none() || settings.has_pair() {
+            tokio::spawn(Arc::clone(&operations).follow(client.clone(), holders.subscribe()));
         }
-        tokio::spawn(Arc::clone(&reports).deliver(gateway.reports))
+        let name = settings.agent_id.clone();
+        tokio::spawn(Arc::clone(&approvals).follow(client.clone(), name, holders.subscribe()));
+        tokio::spawn(Arc::clone(&reports).deliver(client))
     });
     let listener = Listening::bind(&path).await.map_err(|error| error.to_string())?;
     let options = RuntimeOptions {
@@ -152,7 +154,8 @@ async fn answer(flags: Flags, settings: Settings) -> Result<(), String> {
         ..RuntimeOptions::new(settings.agent_id.clone())
     };
     let shutdown = settings.shutdown;
-    let decider = Decider::new(settings, gateway, rules, operations, approvals, Arc::clone(&reports));
+    let decider =
+        Decider::new(settings, gateway, rules, operations, approvals, Arc::clone(&reports), holders);
     // Scripts wait for this line.
     crate::log::raw(&format!("aa-runtime listening on {} (framing {})", path.display(), flags.framing));
     decider.say_who_decides();
@@ -173,10 +176,19 @@ async fn answer(flags: Flags, settings: Settings) -> Result<(), String> {
         () = ending => {}
         again = signals.next() => say(&format!("{again} again: ending at once")),
     }
-    if let Some(lost) = reports.undelivered() {
-        say(&format!("{lost} events were not delivered"));
+    if let Some(left) = reports.undelivered() {
+        say(&left);
     }
     Ok(())
+}
+
+/// Where libraries look for the socket.
+fn socket(named: Option<&Path>, framing: Framing, settings: &Settings) -> PathBuf {
+    match (named, framing) {
+        (Some(path), _) => path.to_owned(),
+        (None, Framing::Bare) => PathBuf::from(BARE_SOCKET),
+        (None, Framing::Tagged | Framing::TaggedS) => settings.default_socket(),
+    }
 }
 
 fn gateway(endpoint: &str, settings: &Settings) -> Result<Gateway, String> {
@@ -212,6 +224,29 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_is_where_libraries_of_the_framing_look() {
+        let settings =
+            Settings::read(&|name| (name == "AA_AGENT_ID").then(|| "agent-001".to_owned())).unwrap();
+        for (arguments, path) in [
+            (&[][..], "/tmp/aa-runtime-agent-001.sock"),
+            (&["--framing", "tagged"], "/tmp/aa-runtime-agent-001.sock"),
+            (&["--framing", "tagged-s"], "/tmp/aa-runtime-agent-001.sock"),
+            (&["--framing", "bare"], "/var/run/aa-runtime.sock"),
+            (&["--framing", "bare", "--socket", "/run/x.sock"], "/run/x.sock"),
+            (&["--socket", "x.sock"], "x.sock"),
+        ] {
+            let flags = Flags::try_parse_from([&["aa-runtime"], arguments].concat()).unwrap();
+            let found = socket(flags.socket.as_deref(), flags.framing, &settings);
+            assert_eq!(found, Path::new(path), "{arguments:?}");
         }
     }
 }

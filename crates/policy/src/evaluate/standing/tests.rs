@@ -349,3 +349,23 @@ fn an_observed_action_is_charged_like_one_that_is_allowed() {
     assert_eq!((judgement.decision.effect, judgement.decision.rule.as_str()), (Effect::Deny, "no-shell"));
     assert!(judgement.envelope.amounts.is_empty());
 }
+
+#[test]
+fn the_name_that_an_agent_registered_with_is_enough_to_be_observed() {
+    let named = |name: &str| {
+        let mut agent = registered("agent:key", "", "low");
+        let registration = agent.registration.as_mut().unwrap();
+        (registration.observe, registration.name) = (true, name.to_owned());
+        state(&[agent])
+    };
+    let permitted = |pattern: &str| format!("{FORBIDDING}observe: [\"{pattern}\"]\n");
+    let rule = |pattern: &str, name: &str| decided(&permitted(pattern), &named(name), "agent:key").1;
+    assert_eq!(rule("trial-*", "trial-7"), "observe");
+    assert_eq!(rule("trial-*", "other"), "no-shell");
+    assert_eq!(rule("trial-*", ""), "no-shell");
+    // Nobody calls itself by the key or the principal of somebody else.
+    assert_eq!(rule("did:key:z6Mk*", "did:key:z6MkOther"), "no-shell");
+    assert_eq!(rule("agent:*/bot", "agent:acme/red/bot"), "no-shell");
+    assert_eq!(rule("acme/*", "acme/red/bot"), "no-shell");
+    assert_eq!(rule("agent:k*", "whatever"), "observe");
+}

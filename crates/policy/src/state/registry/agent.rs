@@ -3,6 +3,7 @@
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_core::record::{Envelope, Registration};
+use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 
 use super::super::row::{Items, Row, Text, quoted};
@@ -92,6 +93,11 @@ impl AgentInfo {
     /// The principal that started it; empty if none did.
     pub fn parent(&self) -> &str {
         self.registration.as_ref().map_or("", |registration| &registration.parent)
+    }
+
+    /// Who it is to the policy.
+    pub fn caller(&self) -> Caller {
+        Caller { principal: self.principal.clone(), team: self.team.clone(), org: self.org.clone() }
     }
 
     /// Whether it is killed or suspended itself.

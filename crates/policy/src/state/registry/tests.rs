@@ -106,6 +106,8 @@ fn standing_says_what_is_known() {
             registered_at: Some(Timestamp::from_micros(1_000)),
             observe: true,
             team_agents: 3,
+            name: "B".to_owned(),
+            above: vec![registry.get("a").unwrap().caller()],
         })
     );
     assert_eq!(registry.standing("a", "red", "").unwrap().children, 2);
@@ -117,6 +119,27 @@ fn standing_says_what_is_known() {
     assert_eq!(registry.standing("x", "red", ""), Some(Standing { team_agents: 2, ..Standing::default() }));
     assert_eq!(registry.standing("x", "blue", ""), None);
     assert_eq!(registry.standing("x", "", ""), None);
+}
+
+#[test]
+fn an_agent_is_stopped_by_its_principal_and_by_its_identifier() {
+    let principal = "agent:acme/red/bot";
+    let registered = Envelope { agent: "bot".to_owned(), ..registered(principal, "") };
+    for (named, is_stopped) in [
+        ("agent:acme/red/bot", true),
+        ("agent:bot", true),
+        ("agent:agent:acme/red/bot", true),
+        ("agent:acme/red/other", false),
+        ("acme/red/bot", false),
+    ] {
+        let registry = after(&[registered.clone(), operation("op_terminated", named)]);
+        let stop = registry.standing(principal, "red", "").unwrap().stop;
+        assert_eq!(stop.is_some(), is_stopped, "{named}");
+        assert_eq!(registry.standing("agent:acme/red/else", "red", "").unwrap().stop, None, "{named}");
+    }
+    // A span is not taken for a principal.
+    let registry = after(&[operation("op_terminated", "uid:1000")]);
+    assert_eq!(registry.standing("uid:1000", "", ""), None);
 }
 
 #[test]

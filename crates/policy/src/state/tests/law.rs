@@ -44,6 +44,10 @@ fn all_questions(now: i64) -> Vec<Question> {
         all.push(Question::Tainted(scope, "secret".to_owned()));
         all.push(Question::Overflowed(scope));
     }
+    for above in ["mid", "root"] {
+        all.push(Question::SpentAbove(above.to_owned(), Unit::Usd, at(now - HOUR)));
+        all.push(Question::SpentAbove(above.to_owned(), Unit::Calls, at(now - 20 * DAY)));
+    }
     for account in [Account::Agent, Account::Team, Account::Org] {
         for unit in [Unit::Usd, Unit::Tokens, Unit::Calls] {
             all.push(Question::Spent(account, unit, at(now - HOUR)));
@@ -64,7 +68,8 @@ proptest! {
         granted in any::<bool>(),
     ) {
         let mut now = earlier.last().map_or(0, |record| record.time.micros() - START) + pause;
-        let mut records = earlier;
+        let family = [registered(0, "root", ""), registered(0, "mid", "root"), registered(0, "alice", "mid")];
+        let mut records: Vec<Envelope> = family.into_iter().chain(earlier.iter().cloned()).collect();
         // An approval is open for the very action; it may be granted.
         if granted {
             let opening = Envelope { approval: Some(approval(1)), expires: Some(at(now + DAY)), ..full(Effect::Ask, now, "shell", false) };

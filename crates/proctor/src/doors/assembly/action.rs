@@ -2,7 +2,7 @@
 
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
-use proctor_policy::scan::identifier;
+use proctor_policy::scan::{Scanner, identifier};
 use proctor_wire::assembly::proto::common::v1::ActionType;
 use proctor_wire::assembly::proto::policy::v1::action_context::Action as Context;
 use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, NetworkCallContext, ProcessExecContext};
@@ -142,31 +142,40 @@ fn network(action: &mut Action, metadata: &mut Json, call: &NetworkCallContext) 
     said(metadata, "protocol", &call.protocol);
     metadata.push("in_allowlist", call.in_allowlist);
     if !call.host.is_empty() {
-        let protocol = if call.protocol.is_empty() { "tcp" } else { call.protocol.as_str() };
         let host = if call.host.contains(':') && !call.host.starts_with('[') {
             format!("[{}]", call.host)
         } else {
             call.host.clone()
         };
-        action.url = match action.port {
-            Some(port) => format!("{protocol}://{host}:{port}"),
-            None => format!("{protocol}://{host}"),
-        };
+        let port = action.port.map(|port| format!(":{port}")).unwrap_or_default();
+        let url = |protocol: &str| format!("{protocol}://{host}{port}");
+        let is_clean = |text: &str| Scanner::standard().scan(text).is_empty();
+        action.url = url(if call.protocol.is_empty() { "tcp" } else { &call.protocol });
+        // `postgres://db:5432` holds no password, but looks like a URL that does: what is no secret must not be cut.
+        let is_plain = !call.host.contains('@') && is_clean(&call.host) && is_clean(&call.protocol);
+        if is_plain && !is_clean(&action.url) {
+            action.url = url("tcp");
+        }
     }
     Ok(())
 }
 
 /// The words as a shell would have to read them to run exactly this. A command without arguments is taken as a line: that is how some
 /// callers send it, and a program whose name has blanks is judged no less strictly for it.
-fn command_line(process: &ProcessExecContext) -> String {
+pub(super) fn command_line(process: &ProcessExecContext) -> String {
+    command_words(process).join(" ")
+}
+
+/// The words of that line.
+pub(super) fn command_words(process: &ProcessExecContext) -> Vec<String> {
     if process.args.is_empty() {
-        return process.command.clone();
+        return vec![process.command.clone()];
     }
     // In quotes the first word is a program, even if it looks like an assignment or a word of the shell's own.
     let is_path = |character: char| character.is_ascii_alphanumeric() || "_-./".contains(character);
     let is_program = process.command.contains('/') && process.command.chars().all(is_path);
     let program = if is_program { process.command.clone() } else { in_quotes(&process.command) };
-    std::iter::once(program).chain(process.args.iter().map(|word| quoted(word))).collect::<Vec<_>>().join(" ")
+    std::iter::once(program).chain(process.args.iter().map(|word| quoted(word))).collect()
 }
 
 fn quoted(word: &str) -> String {

@@ -29,7 +29,7 @@ impl ApprovalService for AssemblyDoor {
         request: Request<ListPendingRequest>,
     ) -> Result<Response<ListPendingResponse>, Status> {
         let holder = self.holder(request.metadata())?;
-        let requests = self.waiting(&holder, None)?;
+        let requests = self.waiting(&holder)?;
         Ok(Response::new(ListPendingResponse { requests }))
     }
 
@@ -72,10 +72,15 @@ impl ApprovalService for AssemblyDoor {
         request: Request<WatchApprovalsRequest>,
     ) -> Result<Response<Replies<ApprovalEvent>>, Status> {
         let holder = self.holder(request.metadata())?;
+        let slot = match &holder {
+            Holder::Agent(agent) => self.slot("approvals", &agent.principal),
+            Holder::Approver(name) => self.slot("approvals", &format!("approver:{name}")),
+        }?;
         let mut notices = self.engine().notices();
         let (sender, receiver) = mpsc::channel(UNSENT);
         let door = self.clone();
         tokio::spawn(async move {
+            let _slot = slot;
             loop {
                 let notice = tokio::select! {
                     notice = notices.recv() => notice,
@@ -83,9 +88,9 @@ impl ApprovalService for AssemblyDoor {
                     () = sender.closed() => return,
                 };
                 let asked = match notice {
-                    Ok(Notice::Asked(id)) => door.waiting(&holder, Some(id)),
+                    Ok(Notice::Asked(id)) => door.asked(&holder, id),
                     // It fell behind: all that waits is said again.
-                    Err(RecvError::Lagged(_)) => door.waiting(&holder, None),
+                    Err(RecvError::Lagged(_)) => door.waiting(&holder),
                     Err(RecvError::Closed) => return,
                     Ok(_) => continue,
                 };
@@ -113,17 +118,25 @@ fn event(approval: PendingApproval) -> ApprovalEvent {
 
 impl AssemblyDoor {
     /// What waits, as far as the caller may see it: agents see their own team's.
-    fn waiting(&self, holder: &Holder, only: Option<ApprovalId>) -> Result<Vec<PendingApproval>, Status> {
+    fn waiting(&self, holder: &Holder) -> Result<Vec<PendingApproval>, Status> {
         let now = self.engine().now();
         let listed = self.engine().look_at_approvals(|approvals, registry| {
-            let shown = |approval: &&ApprovalInfo| {
-                approval.is_waiting(now)
-                    && only.is_none_or(|only| approval.id == only)
-                    && may_see(registry, holder, approval)
-            };
+            let shown =
+                |approval: &&ApprovalInfo| approval.is_waiting(now) && may_see(registry, holder, approval);
             approvals.filter(shown).take(MAX_LISTED).map(|approval| pending(registry, approval)).collect()
         });
         listed.map_err(unavailable)
+    }
+
+    /// One that is new, if it waits and the caller may see it.
+    fn asked(&self, holder: &Holder, id: ApprovalId) -> Result<Vec<PendingApproval>, Status> {
+        let now = self.engine().now();
+        let asked = self.engine().approval(id).map_err(unavailable)?;
+        let Some(asked) = asked.filter(|asked| asked.is_waiting(now)) else { return Ok(Vec::new()) };
+        let shown = self.engine().look_up(|registry| {
+            may_see(registry, holder, &asked).then(|| pending(registry, &asked)).into_iter().collect()
+        });
+        shown.map_err(unavailable)
     }
 
     /// Who decides: a person, or, where that is allowed, an agent of the same team that has nothing to do with the asker.

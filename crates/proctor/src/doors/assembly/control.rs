@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proctor_core::digest::Digest;
+use proctor_policy::question::Stop;
 use proctor_policy::state::AgentInfo;
 use proctor_wire::assembly::proto::agent::v1::control_command::Command;
 use proctor_wire::assembly::proto::agent::v1::{
@@ -91,33 +92,25 @@ impl AssemblyDoor {
         }
     }
 
-    /// What holds for an agent now: that it is stopped, or was last resumed, and the policy that it has not heard of.
+    /// What holds for an agent now: that it is stopped, or was last resumed, and the policy, unless this stream has told it.
     fn standing_orders(&self, agent: &AgentInfo, told: &mut Option<Digest>) -> Vec<Command> {
         let looked = self
             .engine()
             .look_up(|registry| (registry.get(&agent.principal).cloned(), registry.stop(&agent.principal)));
-        // Without the state nothing can be known: the agent is told to stop.
-        let Ok((known, stop)) = looked else {
-            let reason = "the registry does not answer".to_owned();
-            return vec![Command::Suspend(SuspendCommand { reason })];
-        };
+        let Ok((known, stop)) = looked else { return vec![unknown()] };
         let mut due = Vec::new();
         match stop {
-            Some(stop) if stop.rule == "agent.killed" => {
-                due.push(Command::Kill(KillCommand { reason: stop.reason }));
-            }
-            Some(stop) => due.push(Command::Suspend(SuspendCommand { reason: stop.reason })),
+            Some(stop) => due.push(stopped(stop)),
             None => {
-                let last = known.as_ref().and_then(|agent| agent.last_order.clone());
+                let last = known.and_then(|agent| agent.last_order);
                 due.extend(
                     last.filter(|(order, _)| order == "resumed")
                         .map(|(_, note)| Command::Resume(ResumeCommand { note })),
                 );
             }
         }
-        if known.and_then(|agent| agent.told) != Some(self.engine().policy().digest()) {
-            due.extend(self.policy_update(agent, told));
-        }
+        // A heartbeat says only that there is another policy; the policy itself comes here.
+        due.extend(self.policy_update(agent, told));
         due
     }
 
@@ -127,7 +120,12 @@ impl AssemblyDoor {
             Notice::Policy => self.policy_update(agent, told).into_iter().collect(),
             Notice::Order { principal, code, reason } if principal == agent.principal => match code {
                 "suspended" => vec![Command::Suspend(SuspendCommand { reason })],
-                "resumed" => vec![Command::Resume(ResumeCommand { note: reason })],
+                // One cause is gone; there may be others.
+                "resumed" => match self.engine().look_up(|registry| registry.stop(&agent.principal)) {
+                    Ok(None) => vec![Command::Resume(ResumeCommand { note: reason })],
+                    Ok(Some(stop)) => vec![stopped(stop)],
+                    Err(_) => vec![unknown()],
+                },
                 "killed" => vec![Command::Kill(KillCommand { reason })],
                 _ => Vec::new(),
             },
@@ -141,7 +139,7 @@ impl AssemblyDoor {
                     (is_above, registry.stop(&agent.principal))
                 });
                 match above {
-                    Ok((true, Some(stop))) => vec![Command::Suspend(SuspendCommand { reason: stop.reason })],
+                    Ok((true, Some(stop))) => vec![stopped(stop)],
                     Ok((true, None)) if code == "resumed" => {
                         vec![Command::Resume(ResumeCommand { note: reason })]
                     }
@@ -164,4 +162,18 @@ impl AssemblyDoor {
             policy_bytes: policy.text_about(&caller_of(agent)),
         }))
     }
+}
+
+/// The order that tells of a stop.
+fn stopped(stop: Stop) -> Command {
+    if stop.rule == "agent.killed" {
+        Command::Kill(KillCommand { reason: stop.reason })
+    } else {
+        Command::Suspend(SuspendCommand { reason: stop.reason })
+    }
+}
+
+/// Without the state nothing can be known: the agent is told to stop.
+fn unknown() -> Command {
+    Command::Suspend(SuspendCommand { reason: "the registry does not answer".to_owned() })
 }

@@ -8,6 +8,29 @@ use proctor_wire::assembly::proto::common::v1::{ActionType, Decision};
 /// How deep a call stack is kept.
 const MAX_STACK: usize = 32;
 
+/// How deep a value of the sender's is kept as it is. Around it stand the members of the event and of the record, and a record that is
+/// nested too deep could not be read again.
+const MAX_DEPTH: usize = 96;
+
+/// Whether a value is nested deeper than it is kept.
+pub(super) fn is_deep(value: &Json) -> bool {
+    is_deeper(value, MAX_DEPTH)
+}
+
+fn is_deeper(value: &Json, levels: usize) -> bool {
+    let Some(left) = levels.checked_sub(1) else { return true };
+    match value {
+        Json::Array(items) => items.iter().any(|item| is_deeper(item, left)),
+        Json::Object(members) => members.iter().any(|(_, member)| is_deeper(member, left)),
+        _ => false,
+    }
+}
+
+/// The value, as text if it is nested too deep.
+pub(super) fn shallow(value: Json) -> Json {
+    if is_deep(&value) { Json::String(value.to_string()) } else { value }
+}
+
 struct Members(Json);
 
 impl Members {
@@ -50,7 +73,6 @@ pub(super) fn event_json(event: &AuditEvent) -> Json {
         .text("event_id", &event.event_id)
         .text("action_type", &kind)
         .text("decision", &decision)
-        .number("occurred_at_ms", event.occurred_at.as_ref().map_or(0, |at| at.unix_ms))
         .text("trace_id", &event.trace_id)
         .text("span_id", &event.span_id)
         .text("parent_span_id", &event.parent_span_id)
@@ -63,6 +85,9 @@ pub(super) fn event_json(event: &AuditEvent) -> Json {
         .number("depth", event.depth.into())
         .text("shadow_decision", &event.shadow_decision)
         .text("matched_rule_id", &event.matched_rule_id);
+    if let Some(at) = &event.occurred_at {
+        members = members.json("occurred_at_s", seconds(at.unix_ms));
+    }
     if event.dry_run {
         members = members.truth("dry_run", true);
     }
@@ -79,6 +104,14 @@ pub(super) fn event_json(event: &AuditEvent) -> Json {
         members = members.text("detail_kind", name).json("detail", detail);
     }
     members.0
+}
+
+/// Milliseconds as seconds: of the thirteen digits that a moment has in milliseconds, every tenth looks like a card's number, and would
+/// be cut.
+fn seconds(millis: i64) -> Json {
+    let sign = if millis < 0 { "-" } else { "" };
+    let millis = millis.unsigned_abs();
+    Json::Number(format!("{sign}{}.{:03}", millis / 1000, millis % 1000).into())
 }
 
 fn stack_json(node: &CallStackNode, left: usize) -> Json {
@@ -123,7 +156,7 @@ fn detail_json(detail: &Detail) -> (&'static str, Json) {
             } else {
                 let args = Json::parse(&call.args_json)
                     .unwrap_or_else(|_| Json::String(String::from_utf8_lossy(&call.args_json).into_owned()));
-                members.json("args", args)
+                members.json(if is_deep(&args) { "args_text" } else { "args" }, shallow(args))
             };
             ("tool_call", members.0)
         }

@@ -22,6 +22,7 @@ use proctor_wire::assembly::proto::policy::v1::{
 };
 use tonic::{Request, Status};
 
+use super::places::Checks;
 use super::{AssemblyDoor, AssemblySettings};
 use crate::engine::{Engine, Parts, Reload};
 use crate::state_dir::StateDir;
@@ -88,6 +89,15 @@ impl Gateway {
         self.door = open(&self.folder, &self.clock, &self.randomness, &self.policy, &self.settings);
     }
 
+    /// Leaves the gateway as a crash does, without a last word to the ledger, and starts one on what is on the disk.
+    pub async fn crash(&mut self) {
+        let folder = tempfile::tempdir().unwrap();
+        copy(self.folder.path(), folder.path());
+        let old = std::mem::replace(&mut self.folder, folder);
+        self.restart().await;
+        drop(old);
+    }
+
     /// Puts another policy into force.
     pub fn reload(&mut self, policy: &str) {
         let compiled = Policy::compile(vec![Source::document("policy.yaml", policy)]);
@@ -104,7 +114,7 @@ impl Gateway {
 
     pub async fn check(&self, agent: &Agent, context: Context) -> CheckActionResponse {
         let request = agent.asking(context);
-        self.door.check_action(Request::new(request)).await.unwrap().into_inner()
+        Checks(self.door.clone()).check_action(Request::new(request)).await.unwrap().into_inner()
     }
 
     pub async fn tool(&self, agent: &Agent, name: &str, args: &str) -> CheckActionResponse {
@@ -118,6 +128,20 @@ impl Gateway {
             ..HeartbeatRequest::default()
         };
         self.door.heartbeat(Request::new(request)).await.map(tonic::Response::into_inner)
+    }
+}
+
+/// Copies a folder, as the disk would be after a crash: what a database shares among processes in memory is not there.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir(&target).unwrap();
+            std::fs::set_permissions(&target, entry.metadata().unwrap().permissions()).unwrap();
+            copy(&source, &target);
+        } else if entry.file_type().unwrap().is_file() && !source.to_string_lossy().ends_with("-shm") {
+            std::fs::copy(&source, &target).unwrap();
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
 use super::{AssemblyDoor, AssemblyMode, anonymous};
+use crate::agents::agent_text;
 
 /// The longest identifier, team or organisation.
 const MAX_NAME: usize = 256;
@@ -47,7 +48,7 @@ pub(super) fn principal(id: &AgentId) -> String {
         format!("agent:{}", id.agent_id)
     } else {
         // As records name it: who is looked up must be who was recorded.
-        claimed(&format!("agent:{}/{}/{}", id.org_id, id.team_id, id.agent_id))
+        claimed(&format!("agent:{}/{}/{}", id.org_id, id.team_id, agent_text(&id.agent_id)))
     }
 }
 
@@ -136,7 +137,7 @@ impl AssemblyDoor {
 /// Whether these are the names that an agent has registered with. What a message leaves out is not claimed.
 pub(super) fn is_claimed(agent: &AgentInfo, id: &AgentId) -> bool {
     let same = |claimed: &str, own: &str| claimed.is_empty() || claimed == own;
-    agent.agent == id.agent_id && same(&id.team_id, &agent.team) && same(&id.org_id, &agent.org)
+    agent.agent == agent_text(&id.agent_id) && same(&id.team_id, &agent.team) && same(&id.org_id, &agent.org)
 }
 
 /// Who a check is by.

@@ -1,24 +1,28 @@
 //! `InvalidationService`: what a runtime remembers and must forget: a policy that changed, an approval that was decided.
 
-use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
+use futures_util::{Stream, StreamExt};
 use proctor_net::assembly::services::invalidation::invalidation_service_server::InvalidationService;
 use proctor_policy::state::AgentInfo;
-use proctor_wire::assembly::proto::gateway::v1::invalidation_event::Payload;
 use proctor_wire::assembly::proto::gateway::v1::subscribe_request::Kind;
-use proctor_wire::assembly::proto::gateway::v1::{
-    ApprovalResolved, Decision, InvalidationEvent, PolicyInvalidated, SubscribeRequest,
-};
+use proctor_wire::assembly::proto::gateway::v1::{InvalidationEvent, SubscribeRequest};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::approvals::is_of_team;
-use super::{AssemblyDoor, Replies, replies};
+use super::rings::Ring;
+use super::{AssemblyDoor, Replies, lock, replies};
 use crate::engine::Notice;
 
-/// Events of one subscriber that are kept until it has acknowledged them.
-const RING: usize = 1024;
+/// Events that wait for the transport.
+const UNSENT: usize = 64;
+
+/// The longest name of a runtime.
+const MAX_NAME: usize = 256;
+
+/// The highest number that a runtime can have seen.
+const MAX_SEEN: u64 = u64::MAX / 2;
 
 #[tonic::async_trait]
 impl InvalidationService for AssemblyDoor {
@@ -29,124 +33,117 @@ impl InvalidationService for AssemblyDoor {
         request: Request<Streaming<SubscribeRequest>>,
     ) -> Result<Response<Replies<InvalidationEvent>>, Status> {
         let agent = self.agent_holder(request.metadata())?;
-        let mut requests = request.into_inner();
-        let notices = self.engine().notices();
-        let (sender, receiver) = mpsc::channel(64);
+        self.listen(*agent, request.into_inner()).map(Response::new)
+    }
+}
+
+impl AssemblyDoor {
+    /// Tells a runtime what it asks for, and takes its acknowledgements.
+    pub(super) fn listen<S>(
+        &self,
+        agent: AgentInfo,
+        mut requests: S,
+    ) -> Result<Replies<InvalidationEvent>, Status>
+    where
+        S: Stream<Item = Result<SubscribeRequest, Status>> + Send + Unpin + 'static,
+    {
+        let slot = self.slot("invalidations", &agent.principal)?;
+        // From now on nothing is missed, although the name of the runtime is not known yet.
+        let (wakes, notices) = (self.engine().notices(), self.engine().notices());
+        let (sender, receiver) = mpsc::channel(UNSENT);
         let door = self.clone();
         tokio::spawn(async move {
+            let _slot = slot;
             let first = tokio::select! {
-                first = requests.message() => first,
+                first = requests.next() => first,
+                () = sender.closed() => return,
                 () = door.inner.stop.cancelled() => return,
             };
-            let initial = match first {
-                Ok(Some(first)) if !first.assembly_id.is_empty() => first,
-                Ok(_) => {
-                    let text = "the first message must name its `assembly_id`";
-                    let _ = sender.send(Err(Status::invalid_argument(text))).await;
+            let (name, seen) = match first {
+                Some(Err(_)) => return,
+                Some(Ok(first)) => match initial(first) {
+                    Ok(initial) => initial,
+                    Err(status) => {
+                        let _ = sender.send(Err(status)).await;
+                        return;
+                    }
+                },
+                None => {
+                    let _ = sender.send(Err(nameless())).await;
                     return;
                 }
-                Err(_) => return,
             };
-            let last_seen = match initial.kind {
-                Some(Kind::Initial(initial)) => initial.last_seq_seen,
-                _ => 0,
-            };
-            let feed = Feed { door, agent: *agent, seq: last_seen, unacknowledged: VecDeque::new() };
-            feed.run(last_seen > 0, requests, notices, &sender).await;
+            let ring = door.ring(&agent, &name, notices);
+            let sent = lock(&ring).listen(door.engine(), seen);
+            let feed = Feed { door, ring, sent };
+            feed.run(requests, wakes, &sender).await;
         });
-        Ok(Response::new(replies(receiver)))
+        Ok(replies(receiver))
     }
+}
+
+/// The name of a runtime, and the number of the last event that it has seen.
+fn initial(first: SubscribeRequest) -> Result<(String, u64), Status> {
+    let seen = match first.kind {
+        Some(Kind::Initial(initial)) => initial.last_seq_seen,
+        _ => 0,
+    };
+    if first.assembly_id.is_empty() {
+        return Err(nameless());
+    }
+    if first.assembly_id.len() > MAX_NAME {
+        let text = format!("`assembly_id` has {} bytes, at most {MAX_NAME} allowed", first.assembly_id.len());
+        return Err(Status::invalid_argument(text));
+    }
+    if seen > MAX_SEEN {
+        return Err(Status::invalid_argument(format!("`last_seq_seen` is {seen}: no event has that number")));
+    }
+    Ok((first.assembly_id, seen))
+}
+
+fn nameless() -> Status {
+    Status::invalid_argument("the first message must name its `assembly_id`")
 }
 
 struct Feed {
     door: AssemblyDoor,
-    agent: AgentInfo,
-    seq: u64,
-    unacknowledged: VecDeque<u64>,
+    ring: Arc<Mutex<Ring>>,
+    /// The number of the last event that was sent.
+    sent: u64,
 }
 
 impl Feed {
     async fn run(
         mut self,
-        is_return: bool,
-        mut requests: Streaming<SubscribeRequest>,
-        mut notices: broadcast::Receiver<Notice>,
+        mut requests: impl Stream<Item = Result<SubscribeRequest, Status>> + Unpin,
+        mut wakes: broadcast::Receiver<Notice>,
         sender: &mpsc::Sender<Result<InvalidationEvent, Status>>,
     ) {
-        // Whoever was away cannot know what happened meanwhile: it forgets everything.
-        if is_return && !self.send(self.everything(), sender).await {
-            return;
-        }
+        let stop = self.door.inner.stop.clone();
         loop {
-            tokio::select! {
-                notice = notices.recv() => {
-                    let payload = match notice {
-                        Ok(notice) => self.payload(&notice),
-                        Err(RecvError::Lagged(_)) => Some(self.everything()),
-                        Err(RecvError::Closed) => return,
-                    };
-                    if let Some(payload) = payload && !self.send(payload, sender).await {
+            let due = lock(&self.ring).after(self.door.engine(), &mut self.sent);
+            for event in due {
+                tokio::select! {
+                    sent = sender.send(Ok(event)) => if sent.is_err() {
                         return;
-                    }
+                    },
+                    () = stop.cancelled() => return,
                 }
-                request = requests.message() => match request {
-                    Ok(Some(SubscribeRequest { kind: Some(Kind::Ack(ack)), .. })) => {
-                        self.unacknowledged.retain(|seq| *seq > ack.seq);
+            }
+            tokio::select! {
+                wake = wakes.recv() => if matches!(wake, Err(RecvError::Closed)) {
+                    return;
+                },
+                request = requests.next() => match request {
+                    Some(Ok(SubscribeRequest { kind: Some(Kind::Ack(ack)), .. })) => {
+                        lock(&self.ring).acknowledge(ack.seq.min(self.sent));
                     }
-                    Ok(Some(_)) => {}
-                    Ok(None) | Err(_) => return,
+                    Some(Ok(_)) => {}
+                    None | Some(Err(_)) => return,
                 },
                 () = sender.closed() => return,
-                () = self.door.inner.stop.cancelled() => return,
+                () = stop.cancelled() => return,
             }
-        }
-    }
-
-    async fn send(
-        &mut self,
-        payload: Payload,
-        sender: &mpsc::Sender<Result<InvalidationEvent, Status>>,
-    ) -> bool {
-        if self.unacknowledged.len() >= RING {
-            let text = format!("{RING} events are not acknowledged: subscribe again");
-            let _ = sender.try_send(Err(Status::resource_exhausted(text)));
-            return false;
-        }
-        self.seq += 1;
-        self.unacknowledged.push_back(self.seq);
-        sender.send(Ok(InvalidationEvent { seq: self.seq, payload: Some(payload) })).await.is_ok()
-    }
-
-    fn everything(&self) -> Payload {
-        Payload::PolicyInvalidated(PolicyInvalidated {
-            agent_id: String::new(),
-            policy_version: self.version(),
-        })
-    }
-
-    /// How often the policy has changed on this ledger: grows with every change.
-    fn version(&self) -> u64 {
-        self.door.engine().ledger().reader().size().unwrap_or(0)
-    }
-
-    fn payload(&self, notice: &Notice) -> Option<Payload> {
-        match notice {
-            Notice::Policy => Some(self.everything()),
-            Notice::Decided(id, allowed) => {
-                let asked = self.door.engine().approval(*id).ok().flatten()?;
-                let is_own_team = self.door.engine().look_up(|registry| {
-                    *asked.principal == *self.agent.principal
-                        || is_of_team(registry, &asked.principal, &self.agent)
-                });
-                let decision = if *allowed { Decision::Approved } else { Decision::Denied };
-                is_own_team.unwrap_or(false).then(|| {
-                    Payload::ApprovalResolved(ApprovalResolved {
-                        request_id: id.to_string(),
-                        decision: decision.into(),
-                    })
-                })
-            }
-            Notice::Order { .. } | Notice::Operation { .. } | Notice::Asked(_) => None,
         }
     }
 }

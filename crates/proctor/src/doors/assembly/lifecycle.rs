@@ -11,7 +11,7 @@ use proctor_wire::assembly::proto::agent::v1::{
 use proctor_wire::assembly::proto::common::v1::AgentId;
 use tonic::{Request, Response, Status};
 
-use super::identity::{caller_of, check_names, did_status, registry_key};
+use super::identity::{caller_of, check_names, did_status, principal, registry_key};
 use super::registering::{self, Proof, Refusal};
 use super::{AssemblyDoor, AssemblyMode, DOOR, Replies, lock, unavailable};
 use crate::engine::AgentEvent;
@@ -47,7 +47,9 @@ impl AgentLifecycleService for AssemblyDoor {
         let digest = Digest::of(token.as_bytes());
         let policy = self.engine().policy().digest();
         let change = self.engine().change_agents(|registry, _| {
-            let events = registering::events(registry, &request, &id, proof, digest, policy)?;
+            let mut keys = lock(&self.inner.keys);
+            let events = registering::events(registry, &mut keys, &request, &id, proof, (digest, policy))?;
+            keys.note(&id);
             Ok::<_, Refusal>((events, ()))
         });
         let (filing, notices, ()) = change.map_err(|refusal| refusal.0)?;
@@ -119,6 +121,16 @@ impl AssemblyDoor {
         }
         let key = did::bound_key(&id.agent_id, &request.public_key).map_err(did_status)?;
         self.check_tenancy(id)?;
+        if request.registration_nonce.is_empty() && request.possession_proof.is_empty() {
+            let is_known = self
+                .engine()
+                .look_up(|registry| registry.get(&principal(id)).is_some_and(AgentInfo::is_registered));
+            if is_known.map_err(unavailable)? {
+                return Err(Status::already_exists(
+                    "this agent is registered; a proof of its key gets it a new token",
+                ));
+            }
+        }
         let (nonce, now) = (&request.registration_nonce, self.engine().now());
         if !lock(&self.inner.challenges).burn(nonce, &id.agent_id, &request.public_key, now) {
             return Err(Status::unauthenticated(
@@ -190,7 +202,7 @@ impl AssemblyDoor {
     pub(super) async fn welcome(&self, agent: &AgentInfo) {
         // If this cannot be recorded, the next sign of life tries again.
         if self.change(vec![AgentEvent::about(agent, "online", DOOR)]).await.is_err() {
-            lock(&self.inner.presence).keep(|principal| principal != agent.principal);
+            lock(&self.inner.presence).forget(&agent.principal);
         }
     }
 

@@ -15,11 +15,19 @@ impl AssemblyDoor {
     /// What is stopped now, then every change.
     pub(super) fn operations(&self, agent: &AgentInfo) -> Replies<OpControlMessage> {
         let (sender, receiver) = mpsc::channel(UNSENT);
+        let slot = match self.slot("operations", &agent.principal) {
+            Ok(slot) => slot,
+            Err(status) => {
+                let _ = sender.try_send(Err(status));
+                return replies(receiver);
+            }
+        };
         let mut notices = self.engine().notices();
         let mut due = self.stopped();
         let door = self.clone();
-        let own = [format!("agent:{}", agent.agent), format!("agent:{}", agent.principal)];
+        let own = [format!("agent:{}", agent.agent), agent.principal.clone()];
         tokio::spawn(async move {
+            let _slot = slot;
             // Operations of other agents are nobody else's business, except that a trace is not known to be anybody's.
             let concerns =
                 |operation: &str| !operation.starts_with("agent:") || own.iter().any(|own| own == operation);

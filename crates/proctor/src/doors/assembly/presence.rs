@@ -6,10 +6,10 @@ use proctor_core::time::Timestamp;
 
 /// What was last heard of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub at: Timestamp,
-    /// Whether its silence is on record.
-    pub is_offline: bool,
+struct Seen {
+    at: Timestamp,
+    /// Whether its silence is on record, or about to be.
+    is_offline: bool,
 }
 
 #[derive(Debug, Default)]
@@ -32,19 +32,34 @@ impl Presence {
         }
     }
 
-    /// Whether an agent has been silent since before `limit`. One that is seen for the first time begins to be waited for.
-    pub(super) fn is_silent(&mut self, principal: &str, now: Timestamp, limit: Timestamp) -> bool {
-        let seen = self.seen.entry(principal.to_owned()).or_insert(Seen { at: now, is_offline: false });
-        if seen.is_offline || seen.at >= limit {
-            return false;
+    /// Begins to wait for somebody who has not spoken.
+    pub(super) fn await_word(&mut self, principal: &str, now: Timestamp) {
+        if !self.seen.contains_key(principal) {
+            self.seen.insert(principal.to_owned(), Seen { at: now, is_offline: false });
         }
-        seen.is_offline = true;
-        true
     }
 
-    /// Those that are not registered any more are forgotten.
-    pub(super) fn keep(&mut self, is_registered: impl Fn(&str) -> bool) {
-        self.seen.retain(|principal, _| is_registered(principal));
+    /// Those who have been silent since before `limit`, each of them once.
+    pub(super) fn silent(&mut self, limit: Timestamp) -> Vec<String> {
+        let silent = self.seen.iter_mut().filter(|(_, seen)| !seen.is_offline && seen.at < limit);
+        silent
+            .map(|(principal, seen)| {
+                seen.is_offline = true;
+                principal.clone()
+            })
+            .collect()
+    }
+
+    /// The silence of somebody could not be recorded: it is noticed again.
+    pub(super) fn notice_again(&mut self, principal: &str) {
+        if let Some(seen) = self.seen.get_mut(principal) {
+            seen.is_offline = false;
+        }
+    }
+
+    /// Forgets somebody; the registry knows better.
+    pub(super) fn forget(&mut self, principal: &str) {
+        self.seen.remove(principal);
     }
 }
 
@@ -56,14 +71,17 @@ mod tests {
     fn silence_is_noticed_once_and_ends_once() {
         let at = Timestamp::from_micros;
         let mut presence = Presence::default();
-        assert!(!presence.is_silent("a", at(100), at(10)), "the first look begins the wait");
-        assert!(!presence.is_silent("a", at(150), at(60)));
-        assert!(presence.is_silent("a", at(200), at(110)));
-        assert!(!presence.is_silent("a", at(201), at(111)), "only once");
+        presence.await_word("a", at(100));
+        presence.await_word("a", at(150));
+        assert!(presence.silent(at(60)).is_empty());
+        assert_eq!(presence.silent(at(110)), ["a"]);
+        assert!(presence.silent(at(111)).is_empty(), "only once");
+        presence.notice_again("a");
+        assert_eq!(presence.silent(at(112)), ["a"]);
         assert!(presence.speak("a", at(300), true));
         assert!(!presence.speak("a", at(301), false));
         assert!(presence.speak("b", at(1), true), "offline before a restart");
-        presence.keep(|principal| principal == "a");
+        presence.forget("a");
         assert_eq!(presence.seen.len(), 1);
     }
 }

@@ -10,7 +10,8 @@ use proctor_wire::assembly::proto::common::v1::{AgentId, EnforcementMode, RiskTi
 use tonic::Status;
 
 use super::DOOR;
-use super::identity::{hex, principal, registry_key};
+use super::identity::principal;
+use super::keys::Keys;
 use crate::engine::AgentEvent;
 
 /// Agents stand at most so many below the first one.
@@ -44,11 +45,11 @@ impl From<Status> for Refusal {
 /// What happens in the registry when this agent registers with this token.
 pub(super) fn events(
     registry: &Registry,
+    keys: &mut Keys,
     request: &RegisterRequest,
     id: &AgentId,
     proof: Proof,
-    token: Digest,
-    policy: Digest,
+    (token, policy): (Digest, Digest),
 ) -> Result<Vec<AgentEvent>, Refusal> {
     let principal = principal(id);
     let known = registry.get(&principal).filter(|agent| agent.registration.is_some());
@@ -81,7 +82,7 @@ pub(super) fn events(
     };
     event.registration = Some(Box::new(match known {
         Some(agent) => again(agent, id, proof, fresh, &mut event)?,
-        None => below_parent(registry, request, id, fresh)?,
+        None => below_parent(registry, keys, request, id, fresh)?,
     }));
     Ok(vec![event])
 }
@@ -115,6 +116,7 @@ fn again(
 
 fn below_parent(
     registry: &Registry,
+    keys: &mut Keys,
     request: &RegisterRequest,
     id: &AgentId,
     fresh: Registration,
@@ -125,7 +127,7 @@ fn below_parent(
     if named == id.agent_id {
         return Err(Status::invalid_argument("an agent cannot be its own parent").into());
     }
-    let parent = find(registry, named, id)
+    let parent = find(registry, keys, named, id)
         .filter(|agent| agent.registration.is_some() && !agent.is_deregistered)
         .ok_or_else(|| Status::invalid_argument(format!("parent agent `{named}` is not registered")))?;
     if let Some(stop) = registry.stop(&parent.principal) {
@@ -153,7 +155,12 @@ fn below_parent(
 }
 
 /// An agent by its identifier, its key in the registry, or its principal; first among those of the same team.
-pub(super) fn find<'a>(registry: &'a Registry, named: &str, beside: &AgentId) -> Option<&'a AgentInfo> {
+pub(super) fn find<'a>(
+    registry: &'a Registry,
+    keys: &mut Keys,
+    named: &str,
+    beside: &AgentId,
+) -> Option<&'a AgentInfo> {
     if did::decode(named).is_ok() {
         return registry.get(&format!("agent:{named}"));
     }
@@ -161,13 +168,7 @@ pub(super) fn find<'a>(registry: &'a Registry, named: &str, beside: &AgentId) ->
     registry
         .get(&principal(&neighbour))
         .or_else(|| registry.get(named))
-        .or_else(|| registry.list().find(|agent| is_key(agent, named)))
-}
-
-/// Whether this is the agent's key in the registry, in hexadecimal.
-pub(super) fn is_key(agent: &AgentInfo, named: &str) -> bool {
-    named.len() == 32
-        && hex(&registry_key(&agent.org, &agent.team, &agent.agent)) == named.to_ascii_lowercase()
+        .or_else(|| keys.holder(registry, named))
 }
 
 fn risk(tier: i32) -> String {

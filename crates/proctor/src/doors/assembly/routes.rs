@@ -15,14 +15,18 @@ use proctor_net::assembly::services::topology::topology_service_server::Topology
 use proctor_wire::assembly::MAX_GRPC_MESSAGE;
 
 use super::AssemblyDoor;
+use super::places::Checks;
 
 /// The services, and health.
 pub fn routes(door: &AssemblyDoor) -> Router {
     macro_rules! service {
         ($path:literal, $server:ident) => {
+            service!($path, $server, door.clone())
+        };
+        ($path:literal, $server:ident, $service:expr) => {
             (
                 concat!("/", $path, "/{*method}"),
-                $server::new(door.clone())
+                $server::new($service)
                     .max_decoding_message_size(MAX_GRPC_MESSAGE)
                     .max_encoding_message_size(usize::MAX),
             )
@@ -30,7 +34,8 @@ pub fn routes(door: &AssemblyDoor) -> Router {
     }
     let (lifecycle_path, lifecycle) =
         service!("assembly.agent.v1.AgentLifecycleService", AgentLifecycleServiceServer);
-    let (policy_path, policy) = service!("assembly.policy.v1.PolicyService", PolicyServiceServer);
+    let (policy_path, policy) =
+        service!("assembly.policy.v1.PolicyService", PolicyServiceServer, Checks(door.clone()));
     let (audit_path, audit) = service!("assembly.audit.v1.AuditService", AuditServiceServer);
     let (approval_path, approval) = service!("assembly.approval.v1.ApprovalService", ApprovalServiceServer);
     let (topology_path, topology) = service!("assembly.topology.v1.TopologyService", TopologyServiceServer);

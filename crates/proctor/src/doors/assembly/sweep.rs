@@ -17,11 +17,29 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Heartbeats that may fail to come.
 const MISSED: i64 = 3;
 
-/// Approvals whose end was told.
+/// How many looks there are between two at all agents: those who speak are known without.
+const ROUNDS: u32 = 60;
+
+/// What was looked at.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
     looked: Option<Timestamp>,
+    /// Approvals whose end was not told yet.
     waiting: HashSet<ApprovalId>,
+    /// Looks until the next one at all agents.
+    rounds_left: u32,
+}
+
+impl Swept {
+    fn is_time_for_all(&mut self) -> bool {
+        let is_time = self.rounds_left == 0;
+        self.rounds_left = self.rounds_left.checked_sub(1).unwrap_or(ROUNDS);
+        is_time
+    }
+}
+
+fn is_online(agent: &AgentInfo) -> bool {
+    agent.is_registered() && !agent.is_offline
 }
 
 impl AssemblyDoor {
@@ -50,33 +68,46 @@ impl AssemblyDoor {
     async fn sweep_agents(&self, now: Timestamp) {
         let heartbeat = i64::try_from(self.settings().heartbeat.as_micros()).unwrap_or(i64::MAX / 8);
         let limit = now.plus_micros(heartbeat.saturating_mul(-MISSED));
-        let Ok(online) = self.engine().look_up(|registry| {
-            let is_online = |agent: &&AgentInfo| {
-                agent.registration.is_some() && !agent.is_deregistered && !agent.is_offline
-            };
-            registry.list().filter(is_online).cloned().collect::<Vec<_>>()
-        }) else {
+        if lock(&self.inner.swept).is_time_for_all() && self.await_all(now).is_err() {
             return;
+        }
+        let silent = lock(&self.inner.presence).silent(limit);
+        if silent.is_empty() {
+            return;
+        }
+        // Only of these is the registry asked: most agents have spoken lately.
+        let looked = self.engine().look_up(|registry| {
+            let known = silent.iter().filter_map(|principal| registry.get(principal));
+            let event = |agent: &AgentInfo| AgentEvent {
+                reason: format!("no heartbeat for {} s", heartbeat.saturating_mul(MISSED) / 1_000_000),
+                ..AgentEvent::about(agent, "offline", DOOR)
+            };
+            known.filter(|agent| is_online(agent)).map(event).collect::<Vec<_>>()
+        });
+        let recorded = match looked {
+            Ok(events) if events.is_empty() => true,
+            Ok(events) => self.change(events).await.is_ok(),
+            Err(_) => false,
         };
-        let silent: Vec<AgentEvent> = {
-            let mut presence = lock(&self.inner.presence);
-            let known: HashSet<&str> = online.iter().map(|agent| agent.principal.as_str()).collect();
-            presence.keep(|principal| known.contains(principal));
-            let is_silent = |agent: &&AgentInfo| presence.is_silent(&agent.principal, now, limit);
-            let silent = online.iter().filter(is_silent);
-            silent
-                .map(|agent| AgentEvent {
-                    reason: format!("no heartbeat for {} s", MISSED * heartbeat / 1_000_000),
-                    ..AgentEvent::about(agent, "offline", DOOR)
-                })
-                .collect()
-        };
-        if !silent.is_empty() {
-            // If this fails, they are still silent at the next look: a record that is not there is tried again.
-            if self.change(silent).await.is_err() {
-                lock(&self.inner.presence).keep(|_| false);
+        let mut presence = lock(&self.inner.presence);
+        for principal in &silent {
+            if recorded {
+                // From here on the registry knows whether it is offline, also if it has spoken meanwhile.
+                presence.forget(principal);
+            } else {
+                presence.notice_again(principal);
             }
         }
+    }
+
+    /// Begins to wait for all who should be heard of and have not been.
+    fn await_all(&self, now: Timestamp) -> Result<(), String> {
+        self.engine().look_up(|registry| {
+            let mut presence = lock(&self.inner.presence);
+            for agent in registry.list().filter(|agent| is_online(agent)) {
+                presence.await_word(&agent.principal, now);
+            }
+        })
     }
 
     /// An approval that ran out is a deny; those who wait for it are told.

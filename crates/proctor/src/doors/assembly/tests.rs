@@ -5,6 +5,7 @@ mod audit;
 mod cancelled;
 mod checks;
 mod control;
+mod invalidation;
 mod lifecycle;
 mod simulation;
 

@@ -10,9 +10,10 @@ use proctor_wire::assembly::proto::topology::v1::{
 };
 use tonic::{Request, Response, Status};
 
+use super::event_json::{is_deep, shallow};
 use super::identity::{Holder, caller_of, hex, registry_key};
 use super::registering::{MAX_DEPTH, find};
-use super::{AssemblyDoor, DOOR, unavailable};
+use super::{AssemblyDoor, DOOR, lock, unavailable};
 use crate::engine::{Report, Spent, Wait};
 
 /// What an edge may say.
@@ -31,7 +32,7 @@ impl TopologyService for AssemblyDoor {
         let request = request.into_inner();
         let most = if request.max_depth == 0 { MAX_DEPTH } else { request.max_depth.min(MAX_DEPTH) };
         let tree = self.engine().look_up(|registry| {
-            let agent = visible(registry, &holder, &request.agent_id)?;
+            let agent = self.visible(registry, &holder, &request.agent_id)?;
             Ok::<_, Status>(tree(registry, agent, most, &mut MAX_AGENTS.clone()))
         });
         Ok(Response::new(GetAgentTreeResponse { root: Some(tree.map_err(unavailable)??) }))
@@ -44,7 +45,7 @@ impl TopologyService for AssemblyDoor {
         let holder = self.holder(request.metadata())?;
         let request = request.into_inner();
         let ancestors = self.engine().look_up(|registry| {
-            let agent = visible(registry, &holder, &request.agent_id)?;
+            let agent = self.visible(registry, &holder, &request.agent_id)?;
             let lineage = registry.lineage(&agent.principal);
             Ok::<_, Status>(lineage.into_iter().map(|agent| shown(registry, agent)).collect())
         });
@@ -90,8 +91,10 @@ impl TopologyService for AssemblyDoor {
                 .map_err(|error| Status::invalid_argument(format!("`metadata_json` is not JSON: {error}")))?,
         };
         let looked = self.engine().look_up(|registry| {
-            let named =
-                |named: &str| find(registry, named, &names(&agent)).map(|agent| agent.principal.clone());
+            let mut keys = lock(&self.inner.keys);
+            let mut named = |named: &str| {
+                find(registry, &mut keys, named, &names(&agent)).map(|agent| agent.principal.clone())
+            };
             (named(&edge.source_agent_id), named(&edge.target_agent_id))
         });
         let (source, target) = looked.map_err(unavailable)?;
@@ -105,7 +108,7 @@ impl TopologyService for AssemblyDoor {
             .with("source", source)
             .with("target", target)
             .with("type", edge.edge_type)
-            .with("metadata", metadata);
+            .with(if is_deep(&metadata) { "metadata_text" } else { "metadata" }, shallow(metadata));
         let report = Report::Observation {
             code: "edge".to_owned(),
             data,
@@ -124,25 +127,31 @@ fn names(agent: &AgentInfo) -> AgentId {
     AgentId { org_id: agent.org.clone(), team_id: agent.team.clone(), agent_id: agent.agent.clone() }
 }
 
-/// The agent of that name, if the caller may see it: agents see their own team.
-fn visible<'a>(registry: &'a Registry, holder: &Holder, named: &str) -> Result<&'a AgentInfo, Status> {
-    let beside = match holder {
-        Holder::Agent(agent) => names(agent),
-        Holder::Approver(_) => AgentId::default(),
-    };
-    let found = find(registry, named, &beside).or_else(|| {
-        registry.list().find(|agent| agent.agent == named).filter(|_| matches!(holder, Holder::Approver(_)))
-    });
-    let may_see = |agent: &&AgentInfo| match holder {
-        Holder::Approver(_) => true,
-        Holder::Agent(own) => {
-            agent.principal == own.principal || (agent.team == own.team && agent.org == own.org)
-        }
-    };
-    found
-        .filter(|agent| agent.registration.is_some())
-        .filter(may_see)
-        .ok_or_else(|| Status::not_found(format!("agent `{named}` is not registered")))
+impl AssemblyDoor {
+    /// The agent of that name, if the caller may see it: agents see their own team.
+    fn visible<'a>(
+        &self,
+        registry: &'a Registry,
+        holder: &Holder,
+        named: &str,
+    ) -> Result<&'a AgentInfo, Status> {
+        let (beside, is_approver) = match holder {
+            Holder::Agent(agent) => (names(agent), false),
+            Holder::Approver(_) => (AgentId::default(), true),
+        };
+        let found = find(registry, &mut lock(&self.inner.keys), named, &beside)
+            .or_else(|| is_approver.then(|| registry.list().find(|agent| agent.agent == named)).flatten());
+        let may_see = |agent: &&AgentInfo| match holder {
+            Holder::Approver(_) => true,
+            Holder::Agent(own) => {
+                agent.principal == own.principal || (agent.team == own.team && agent.org == own.org)
+            }
+        };
+        found
+            .filter(|agent| agent.registration.is_some())
+            .filter(may_see)
+            .ok_or_else(|| Status::not_found(format!("agent `{named}` is not registered")))
+    }
 }
 
 fn tree(registry: &Registry, agent: &AgentInfo, depth_left: u32, left: &mut usize) -> TreeNode {

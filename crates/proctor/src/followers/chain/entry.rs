@@ -219,6 +219,11 @@ fn reported_tool(data: &Json) -> Option<&str> {
 fn approval(subject: &Subject) -> (EventType, Json) {
     let envelope = &subject.envelope;
     let is_granted = envelope.code == "allow";
+    let event_type = match envelope.code.as_str() {
+        "allow" => EventType::ApprovalGranted,
+        "expired" => EventType::ApprovalTimedOut,
+        _ => EventType::ApprovalDenied,
+    };
     let payload = Json::object()
         .with("approval_id", envelope.approval.map(|id| id.to_string()))
         .with("approved", is_granted)
@@ -227,7 +232,7 @@ fn approval(subject: &Subject) -> (EventType, Json) {
         .with("action", subject.linked.as_ref().map_or(envelope.tool.as_str(), |ask| ask.action_name()))
         .with("agent_id_claimed", envelope.agent.as_str())
         .with("requested_by", subject.linked.as_ref().map(|ask| ask.envelope.id.to_string()));
-    (if is_granted { EventType::ApprovalGranted } else { EventType::ApprovalDenied }, payload)
+    (event_type, payload)
 }
 
 fn agent(subject: &Subject, lineage: Option<&Lineage>) -> (EventType, Json) {
@@ -340,6 +345,41 @@ mod tests {
         assert_eq!(payload["dry_run"].as_bool(), Some(true));
         assert_eq!(payload["shadow_decision"].as_str(), Some("pending"));
         assert_eq!(payload["shadow_reason"].as_str(), Some("risky"));
+    }
+
+    #[test]
+    fn an_approval_ends_in_one_of_three_ways() {
+        for (code, number, approved) in [("allow", 4, true), ("deny", 5, false), ("expired", 8, false)] {
+            let envelope = envelope(RecordKind::Approval, code);
+            let (entry, payload) = line(&Subject { envelope, body: Json::Null, linked: None });
+            assert_eq!(
+                (entry.event_type.number(), payload["approved"].as_bool()),
+                (number, Some(approved)),
+                "{code}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_action_with_a_secret_has_its_text_as_json() {
+        let found = r#""findings":[["AwsAccessKey","$.x"]]"#;
+        for (member, expected) in [
+            (r#""args":{"a":"[REDACTED]"}"#, r#"{"a":"[REDACTED]"}"#),
+            (r#""args_text":"{\"a\":[1]}""#, r#"{"a":[1]}"#),
+            (r#""args_text":"[REDACTED] \"a\"""#, r#"{"text":"[REDACTED] \"a\""}"#),
+            (r#""result":"[REDACTED]""#, r#""[REDACTED]""#),
+            (r#""command":"x [REDACTED]""#, r#"{"text":"x [REDACTED]"}"#),
+            (r#""url":"https://[REDACTED]""#, r#"{"text":"https://[REDACTED]"}"#),
+            (r#""path":"/a/[REDACTED]""#, r#"{"text":"/a/[REDACTED]"}"#),
+            (r#""host":"[REDACTED]""#, r#"{"text":"[REDACTED]"}"#),
+            (r#""model":"[REDACTED]""#, r#"{"text":"[REDACTED]"}"#),
+        ] {
+            let body = format!(r#"{{"read_set":{{{found},"action":{{"kind":"custom",{member}}}}}}}"#);
+            let (entry, _) = line(&decided(Effect::Redact, &body));
+            let text = entry.redacted_payload.unwrap();
+            assert_eq!(text, expected);
+            Json::parse(text.as_bytes()).unwrap();
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
+use proctor_core::action::{Action, ActionKind};
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_core::record::RecordKind;
@@ -9,7 +10,7 @@ use proctor_ledger::Reader;
 use proctor_wire::assembly::chain::{Chain, Entry, EventType, Outcome, Verifier};
 
 use super::*;
-use crate::followers::fixture::{Fixture, SECRET, append, decide, envelope, lines, registered};
+use crate::followers::fixture::{Fixture, SECRET, append, decide, decide_on, envelope, lines, registered};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -189,6 +190,34 @@ fn secrets_are_named_and_never_written() {
     assert_eq!(redacted.event_type, EventType::CredentialLeakBlocked);
     assert!(!redacted.credential_findings.is_empty());
     assert!(redacted.redacted_payload.as_ref().unwrap().contains("REDACTED"), "{redacted:?}");
+    assert!(!String::from_utf8(written(&fixture)).unwrap().contains(SECRET));
+    for entry in entries(&fixture).iter().filter(|entry| !entry.credential_findings.is_empty()) {
+        let payload = entry.redacted_payload.as_ref().unwrap();
+        assert!(Json::parse(payload.as_bytes()).is_ok(), "{payload}");
+    }
+}
+
+#[test]
+fn a_secret_in_a_path_is_named_and_never_written() {
+    let fixture = Fixture::new();
+    let engine = fixture.engine();
+    decide_on(
+        &engine,
+        Action {
+            kind: ActionKind::FileOperation,
+            operation: "read".to_owned(),
+            path: format!("/home/me/{SECRET}/notes"),
+            ..Action::default()
+        },
+        Effect::Deny,
+    );
+    engine.finish();
+    drop(engine);
+    complete(&fixture);
+    let last = entries(&fixture).pop().unwrap();
+    assert!(!last.credential_findings.is_empty());
+    let payload = Json::parse(last.redacted_payload.unwrap().as_bytes()).unwrap();
+    assert_eq!(payload["text"].as_str(), Some("/home/me/[REDACTED:AwsAccessKey]/notes"));
     assert!(!String::from_utf8(written(&fixture)).unwrap().contains(SECRET));
 }
 

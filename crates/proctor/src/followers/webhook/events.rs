@@ -11,6 +11,7 @@ use proctor_ledger::Reader;
 use proctor_ledger::reader::{PageBound, Record};
 use proctor_ledger::store::{Filter, Order};
 use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
 
 use super::EventKind;
 use crate::followers::agents::{Agents, StatusChange};
@@ -46,6 +47,7 @@ pub fn of(
         RecordKind::Alarm if envelope.code == "budget_threshold" => vec![EventKind::BudgetThresholdHit],
         RecordKind::Alarm if is_leak(&envelope.code) => vec![EventKind::AlertTriggered, EventKind::DataLeak],
         RecordKind::Alarm => vec![EventKind::AlertTriggered],
+        RecordKind::Observation if is_reported(envelope) => vec![EventKind::AuditAction],
         _ => Vec::new(),
     };
     kinds.retain(|kind| wanted.contains(kind));
@@ -66,6 +68,7 @@ fn event(kind: EventKind, subject: &Subject, agents: &Agents, status: Option<Sta
         EventKind::AgentStatusChanged => agent_status_changed(subject, status.unwrap_or_default()),
         EventKind::AlertTriggered => alert_triggered(subject),
         EventKind::DataLeak => data_leak(subject),
+        EventKind::AuditAction if is_reported(&subject.envelope) => reported_action(subject),
         EventKind::AuditAction => audit_action(subject, agents),
     };
     let id = subject.envelope.id.to_string();
@@ -77,6 +80,11 @@ fn event(kind: EventKind, subject: &Subject, agents: &Agents, status: Option<Sta
         .with("payload", payload)
         .to_string();
     Event { id, body }
+}
+
+/// Whether a record is what an agent says in an event of its own.
+fn is_reported(envelope: &Envelope) -> bool {
+    envelope.kind == RecordKind::Observation && envelope.code == "event" && envelope.door == "assembly"
 }
 
 fn is_leak(code: &str) -> bool {
@@ -230,6 +238,42 @@ fn audit_action(subject: &Subject, agents: &Agents) -> Json {
     out.push("dry_run", shadow.is_some());
     out.push("shadow_decision", shadow.map(|shadow| assembly_decision(shadow.effect).1));
     out.push("matched_rule_id", envelope.rule.as_str());
+    out
+}
+
+/// An event as the agent reported it, with the names of the message.
+fn reported_action(subject: &Subject) -> Json {
+    let envelope = &subject.envelope;
+    let data = subject.body.get("data");
+    let said = |name: &str| data.and_then(|data| data.get(name));
+    let id = said("event_id").and_then(Json::as_str).map_or_else(|| envelope.id.to_string(), str::to_owned);
+    let seconds = said("occurred_at_s").and_then(|at| Decimal::from_str_exact(&at.to_string()).ok());
+    let occurred = seconds.and_then(|at| at.checked_mul(Decimal::ONE_THOUSAND)?.trunc().to_i64());
+    let mut out = Json::object()
+        .with("event_id", id)
+        .with("agent_id", agent_id(envelope))
+        .with("occurred_at", Json::object().with("unix_ms", occurred.unwrap_or(millis(envelope.time))));
+    for (name, value) in data.and_then(Json::as_object).unwrap_or_default() {
+        if !["event_id", "occurred_at_s", "detail_kind", "detail"].contains(&name.as_str()) {
+            out.push(name, value.clone());
+        }
+    }
+    if let (Some(kind), Some(detail)) = (said("detail_kind").and_then(Json::as_str), said("detail")) {
+        let members = detail.as_object().unwrap_or_default().iter();
+        let members = members.map(|(name, value)| match (kind, name.as_str(), value) {
+            ("tool_call", "args_text", text) => ("args_json".to_owned(), text.clone()),
+            ("tool_call", "args", Json::String(text)) => ("args_json".to_owned(), Json::from(text.as_str())),
+            ("tool_call", "args", value) => ("args_json".to_owned(), Json::from(value.to_string())),
+            _ => (name.clone(), value.clone()),
+        });
+        let mut members: Vec<(String, Json)> = members.collect();
+        for (name, value) in &mut members {
+            if name == "args_json" && value.as_str().is_some_and(|text| text.len() > MAX_ARGUMENTS) {
+                *value = Json::from("");
+            }
+        }
+        out.push(kind, Json::Object(members));
+    }
     out
 }
 

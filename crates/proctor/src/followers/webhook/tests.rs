@@ -194,6 +194,31 @@ fn records_become_events_of_their_kind() {
 }
 
 #[test]
+fn what_agents_report_is_an_action_too() {
+    let fixture = Fixture::new();
+    let (url, got) = receiver(&[]);
+    let ledger = fixture.ledger();
+    let mut wanted = settings(&url);
+    wanted.events.insert(EventKind::AuditAction);
+    let handle = follow(&fixture, wanted, &ledger);
+    let body = r#"{"data":{"event_id":"e-1","action_type":"TOOL_CALL","occurred_at_s":1700000000.123,"trace_id":"t","labels":{"a":"b"},"detail_kind":"tool_call","detail":{"tool_name":"grep","succeeded":true,"args":{"q":1}}}}"#;
+    append(&ledger, envelope(RecordKind::Observation, "event"), Some(body));
+    append(&ledger, envelope(RecordKind::Observation, "edge"), Some("{}"));
+    // Its body was erased, or says nothing.
+    append(&ledger, envelope(RecordKind::Observation, "event"), None);
+    ledger.finish();
+    handle.finish(Instant::now() + SOON).unwrap();
+    let events: Vec<Got> = got.try_iter().collect();
+    assert_eq!(events.iter().map(Got::kind).collect::<Vec<_>>(), ["audit.action", "audit.action"]);
+    let reported = events[0].json();
+    let payload = reported["payload"].to_string();
+    let expected = r#"{"event_id":"e-1","agent_id":{"org_id":"o","team_id":"t","agent_id":"did:key:zA"},"occurred_at":{"unix_ms":1700000000123},"action_type":"TOOL_CALL","trace_id":"t","labels":{"a":"b"},"tool_call":{"tool_name":"grep","succeeded":true,"args_json":"{\"q\":1}"}}"#;
+    assert_eq!(payload, expected);
+    let bare = events[1].json();
+    assert_eq!(bare["event_id"], *bare.pointer("/payload/event_id").unwrap());
+}
+
+#[test]
 fn an_event_is_signed_and_carries_its_identifier() {
     let fixture = Fixture::new();
     let (url, got) = receiver(&[]);

@@ -12,6 +12,7 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use super::approvals::Approvals;
+use super::holder::Holders;
 use super::operations::{Operation, Operations};
 use super::reports::Reports;
 use super::rules::{Rules, Types, Verdict};
@@ -24,9 +25,9 @@ const LOCAL: &str = "runtime.local_rules";
 /// The gateway, once for queries and once for reports: their tokens may differ, and many reports must not hold up a query.
 #[derive(Debug, Clone)]
 pub struct Gateway {
-    /// For queries, and for what the gateway tells.
+    /// For queries.
     pub checks: Client,
-    /// For reports.
+    /// For reports, and for what the gateway tells.
     pub reports: Client,
 }
 
@@ -38,6 +39,7 @@ pub struct Decider {
     operations: Arc<Operations>,
     approvals: Arc<Approvals>,
     reports: Arc<Reports>,
+    holders: Arc<Holders>,
     trouble: Trouble,
     unheard: Trouble,
 }
@@ -51,10 +53,8 @@ impl Decider {
         operations: Arc<Operations>,
         approvals: Arc<Approvals>,
         reports: Arc<Reports>,
+        holders: Arc<Holders>,
     ) -> Decider {
-        if settings.token.is_some() {
-            reports.set_holder(settings.agent());
-        }
         Decider {
             settings,
             gateway,
@@ -62,6 +62,7 @@ impl Decider {
             operations,
             approvals,
             reports,
+            holders,
             trouble: Trouble::default(),
             unheard: Trouble::default(),
         }
@@ -113,7 +114,7 @@ impl Decider {
                         self.trouble.ended("the gateway answers again");
                         self.remember_token(gateway, token, holder, answer.decision());
                         if answer.decision() == Decision::Pending {
-                            self.approvals.remember(&answer.approval_id);
+                            self.expect_outcome(&answer.approval_id).await;
                         }
                         answer
                     }
@@ -125,8 +126,16 @@ impl Decider {
         self.operations.denial(&operation).unwrap_or(answer)
     }
 
-    /// Reports carry no token of their own: without a configured one, that of a query that the gateway did not deny stands for it. It is
-    /// never used for queries: one without a token stays without.
+    /// Remembers an approval before its asker knows of it: whoever decides at once is heard, too.
+    async fn expect_outcome(&self, approval_id: &str) {
+        self.approvals.remember(approval_id);
+        if self.holders.now().is_some() {
+            self.approvals.opening().await;
+        }
+    }
+
+    /// Reports and streams have no token of their own: without a configured one, that of a query that the gateway did not deny stands for it.
+    /// It is never used for queries: one without a token stays without.
     fn remember_token(
         &self,
         gateway: &Gateway,
@@ -137,7 +146,7 @@ impl Decider {
         if self.settings.token.is_none() && token.is_some() && decision != Decision::Deny {
             gateway.reports.set_token(token);
             if let Some(holder) = holder {
-                self.reports.set_holder(holder);
+                self.holders.learn(&holder);
             }
         }
     }

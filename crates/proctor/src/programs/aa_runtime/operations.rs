@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use proctor_net::assembly::client::Client;
+use futures_util::{Stream, StreamExt};
+use proctor_net::assembly::client::{Client, ClientError};
 use proctor_net::assembly::runtime::deny;
 use proctor_wire::assembly::proto::policy::v1::{
     CheckActionRequest, CheckActionResponse, OpControlMessage, OpControlSignal, OpControlSubscribeRequest,
 };
+use tokio::time::Instant;
 
+use super::holder::Holder;
 use super::talk::{Trouble, say};
 
 /// How many operations can be stopped at once. Beyond it everything is: one that cannot be remembered must not go on.
@@ -20,8 +23,15 @@ const MAX_NAME: usize = 4096;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// A gateway says first what is stopped, and nothing marks the end of that: it is over when nothing was said for so long, and at the latest
+/// after so long.
+const QUIET: Duration = Duration::from_secs(2);
+const LONGEST_OPENING: Duration = Duration::from_secs(30);
+
 /// Everybody.
 const ALL: &str = "*";
+/// What stands before the name of an agent.
+const AGENT: &str = "agent:";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
@@ -39,7 +49,10 @@ pub struct Operations {
 
 #[derive(Debug, Default)]
 struct Stopped {
-    operations: HashMap<String, Stop>,
+    /// What was done to each, and the number of the stream that said so last.
+    operations: HashMap<String, (Stop, u64)>,
+    /// The number of the stream that is listened to.
+    stream: u64,
     /// More were stopped than can be remembered.
     everything: bool,
 }
@@ -66,7 +79,7 @@ impl Operations {
             .chain([operation.agent.as_str(), operation.span.as_str()]);
         let found: Vec<Stop> = keys
             .filter(|key| !key.is_empty())
-            .filter_map(|key| stopped.operations.get(key).copied())
+            .filter_map(|key| stopped.operations.get(key).map(|(stop, _)| *stop))
             .collect();
         if found.contains(&Stop::Terminated) {
             return Some(deny("operation.terminated", "operation is terminated"));
@@ -78,7 +91,7 @@ impl Operations {
     fn obey(&self, message: OpControlMessage) {
         let signal = message.signal();
         let mut stopped = self.stopped.write().unwrap_or_else(PoisonError::into_inner);
-        let Stopped { operations, everything } = &mut *stopped;
+        let Stopped { operations, stream, everything } = &mut *stopped;
         let key = message.op_id;
         let is_new = signal != OpControlSignal::Resume && !operations.contains_key(&key);
         if is_new && (operations.len() >= MAX_OPERATIONS || key.len() > MAX_NAME) {
@@ -87,42 +100,53 @@ impl Operations {
         }
         match signal {
             OpControlSignal::Pause => {
-                operations.entry(key).or_insert(Stop::Paused);
+                operations.entry(key).or_insert((Stop::Paused, *stream)).1 = *stream;
             }
             OpControlSignal::Resume => {
-                if operations.get(&key) == Some(&Stop::Paused) {
+                if operations.get(&key).is_some_and(|(stop, _)| *stop == Stop::Paused) {
                     operations.remove(&key);
                 }
             }
             OpControlSignal::Terminate => {
-                operations.insert(key, Stop::Terminated);
+                operations.insert(key, (Stop::Terminated, *stream));
             }
             OpControlSignal::Unspecified => {}
         }
     }
 
-    /// Listens for ever. What is stopped stays so while nothing can be heard.
-    pub async fn follow(self: Arc<Self>, client: Client, request: OpControlSubscribeRequest) {
+    /// A stream has opened: it says first what is stopped.
+    fn opened(&self) {
+        let mut stopped = self.stopped.write().unwrap_or_else(PoisonError::into_inner);
+        stopped.stream = stopped.stream.saturating_add(1);
+    }
+
+    /// The stream has said what is stopped: pauses of earlier streams that it did not repeat were lifted while nobody listened. Of another
+    /// agent than its holder it says nothing.
+    fn settle(&self, holder: &str) -> Vec<String> {
+        let mut stopped = self.stopped.write().unwrap_or_else(PoisonError::into_inner);
+        let Stopped { operations, stream, .. } = &mut *stopped;
+        let holder = agent_key(holder);
+        let is_said = |key: &String| !key.starts_with(AGENT) || *key == holder || self.own.contains(key);
+        let is_lifted =
+            |key: &String, (stop, said): (Stop, u64)| stop == Stop::Paused && said != *stream && is_said(key);
+        operations.extract_if(|key, entry| is_lifted(key, *entry)).map(|(key, _)| key).collect()
+    }
+
+    /// Listens for ever, as soon as it is known who holds the token. What is stopped stays so while nothing can be heard.
+    pub async fn follow(self: Arc<Self>, client: Client, mut holder: Holder) {
         let trouble = Trouble::default();
         let mut pause = FIRST_PAUSE;
         loop {
-            let ended = match client.op_control_stream(request.clone()).await {
+            let Some(agent) = holder.known().await else { return };
+            let name = agent.agent_id.clone();
+            let request = OpControlSubscribeRequest { agent_id: Some(agent) };
+            let ended = match client.op_control_stream(request).await {
                 Err(error) => error.to_string(),
-                Ok(mut messages) => {
+                Ok(messages) => {
                     trouble.ended("commands to operations are heard again");
-                    loop {
-                        match messages.next().await {
-                            Ok(Some(message)) => {
-                                pause = FIRST_PAUSE;
-                                // Said when it is done: whoever reads it may rely on it.
-                                let said =
-                                    format!("operation `{}`: {:?}", shown(&message.op_id), message.signal());
-                                self.obey(message);
-                                say(&said);
-                            }
-                            Ok(None) => break "the gateway ended the stream".to_owned(),
-                            Err(error) => break error.to_string(),
-                        }
+                    tokio::select! {
+                        ended = self.hear(messages, &name, &mut pause) => ended,
+                        () = holder.changed() => continue,
                     }
                 }
             };
@@ -130,6 +154,50 @@ impl Operations {
                 .began(|| format!("commands to operations are not heard, what is stopped stays so: {ended}"));
             tokio::time::sleep(pause).await;
             pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Obeys the stream of an agent until it ends; gives the reason.
+    async fn hear(
+        &self,
+        messages: impl Stream<Item = Result<OpControlMessage, ClientError>>,
+        holder: &str,
+        pause: &mut Duration,
+    ) -> String {
+        let mut messages = std::pin::pin!(messages);
+        self.opened();
+        let latest = Instant::now() + LONGEST_OPENING;
+        let mut settles = Some(Instant::now() + QUIET);
+        loop {
+            let settled = async {
+                match settles {
+                    Some(settles) => tokio::time::sleep_until(settles.min(latest)).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let message = tokio::select! {
+                biased;
+                message = messages.next() => message,
+                () = settled => {
+                    settles = None;
+                    for operation in self.settle(holder) {
+                        say(&format!("operation `{}`: no longer paused", shown(&operation)));
+                    }
+                    continue;
+                }
+            };
+            match message {
+                Some(Ok(message)) => {
+                    *pause = FIRST_PAUSE;
+                    settles = settles.map(|_| Instant::now() + QUIET);
+                    // Said when it is done: whoever reads it may rely on it.
+                    let said = format!("operation `{}`: {:?}", shown(&message.op_id), message.signal());
+                    self.obey(message);
+                    say(&said);
+                }
+                None => return "the gateway ended the stream".to_owned(),
+                Some(Err(error)) => return error.to_string(),
+            }
         }
     }
 }
@@ -157,7 +225,7 @@ impl Operation {
 }
 
 fn agent_key(name: &str) -> String {
-    format!("agent:{name}")
+    format!("{AGENT}{name}")
 }
 
 fn shown(name: &str) -> String {
@@ -221,5 +289,71 @@ mod tests {
         }
         told(&operations, "*", OpControlSignal::Resume);
         assert_eq!(rule(&operations, "u", "s").as_deref(), Some("operation.overflow"));
+    }
+
+    fn message(op_id: &str, signal: OpControlSignal) -> OpControlMessage {
+        OpControlMessage { op_id: op_id.into(), signal: signal.into(), sequence: 0 }
+    }
+
+    /// Hears these, and then nothing for so long.
+    async fn hear(operations: &Operations, messages: Vec<OpControlMessage>, silence: Duration) {
+        let messages = futures_util::stream::iter(messages).map(Ok).chain(futures_util::stream::pending());
+        let mut pause = Duration::default();
+        let listening = operations.hear(messages, "did", &mut pause);
+        assert!(tokio::time::timeout(silence, listening).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_that_was_lifted_while_nobody_listened_ends() {
+        use OpControlSignal::{Pause, Terminate};
+        let operations = Operations::new(vec!["a".into()]);
+        let paused = |trace: &str| rule(&operations, trace, "s");
+        let all = || vec![message("t:s", Pause), message("u:s", Pause), message("v:s", Terminate)];
+        hear(&operations, all(), QUIET * 3).await;
+        for trace in ["t", "u"] {
+            assert_eq!(paused(trace).as_deref(), Some("operation.paused"));
+        }
+        // Until the opening is over nothing goes on, and a stream that breaks off within it changes nothing.
+        hear(&operations, Vec::new(), QUIET / 2).await;
+        let short = || hear(&operations, vec![message("t:s", Pause)], QUIET * 9 / 10);
+        short().await;
+        for trace in ["t", "u"] {
+            assert_eq!(paused(trace).as_deref(), Some("operation.paused"));
+        }
+        hear(&operations, vec![message("t:s", Pause)], QUIET + Duration::from_millis(1)).await;
+        assert_eq!(paused("t").as_deref(), Some("operation.paused"));
+        assert_eq!(paused("u"), None);
+        // Terminated is for ever, whatever a gateway has forgotten.
+        assert_eq!(paused("v").as_deref(), Some("operation.terminated"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_lifts_no_pause_of_another_agent_than_its_own() {
+        let operations = Operations::new(vec!["a".into()]);
+        let agents = ["agent:a", "agent:did", "agent:other"];
+        let all = agents.map(|agent| message(agent, OpControlSignal::Pause));
+        hear(&operations, all.into(), QUIET * 2).await;
+        hear(&operations, Vec::new(), QUIET * 2).await;
+        let stopped = operations.stopped.read().unwrap();
+        assert_eq!(stopped.operations.keys().collect::<Vec<_>>(), ["agent:other"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_opening_that_does_not_end_is_ended() {
+        let operations = Operations::new(vec!["a".into()]);
+        hear(&operations, vec![message("t:s", OpControlSignal::Pause)], QUIET * 2).await;
+        let chatter = futures_util::stream::unfold((), |()| async {
+            tokio::time::sleep(QUIET / 2).await;
+            Some((Ok(message("other:s", OpControlSignal::Pause)), ()))
+        });
+        let mut pause = Duration::default();
+        let listening = operations.hear(chatter, "did", &mut pause);
+        let mut listening = std::pin::pin!(listening);
+        let almost = LONGEST_OPENING * 99 / 100;
+        assert!(tokio::time::timeout(almost, listening.as_mut()).await.is_err());
+        assert_eq!(rule(&operations, "t", "s").as_deref(), Some("operation.paused"));
+        assert!(tokio::time::timeout(QUIET / 2, listening.as_mut()).await.is_err());
+        assert_eq!(rule(&operations, "t", "s"), None);
+        assert_eq!(rule(&operations, "other", "s").as_deref(), Some("operation.paused"));
     }
 }

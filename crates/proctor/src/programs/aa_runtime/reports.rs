@@ -1,4 +1,6 @@
-//! What agents report, kept until the gateway has it.
+//! What agents report, kept until the gateway has it: in memory, and in a file if one is configured.
+
+mod buffer;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,57 +8,86 @@ use std::time::Duration;
 
 use proctor_net::assembly::client::{Client, ClientError, Code, event_size};
 use proctor_wire::assembly::proto::audit::v1::{AuditEvent, ReportEventsRequest};
-use proctor_wire::assembly::proto::common::v1::AgentId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+pub use self::buffer::Buffer;
+
+use super::holder::Holders;
 use super::talk::{Trouble, say};
 
-/// How many events may wait, and how many bytes they may have together.
-const MAX_EVENTS: usize = 10_000;
+/// How many bytes may wait in memory, and how many go at once.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// A batch goes when it is this large, or this old.
-const BATCH_EVENTS: usize = 100;
 const BATCH_BYTES: usize = 3 * 1024 * 1024;
-const BATCH_AGE: Duration = Duration::from_millis(100);
 /// How long to wait after a failure, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A queue of events; of too many the oldest is dropped, and that is said.
-#[derive(Debug, Default)]
+/// How many events wait, and when they go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many events may wait in memory.
+    pub events: usize,
+    /// A batch goes when it has this many events,
+    pub batch: usize,
+    /// or is this old.
+    pub age: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { events: 10_000, batch: 100, age: Duration::from_millis(100) }
+    }
+}
+
+/// A queue of events. Of too many in memory the oldest is dropped; of too many in the file the newest is. Both is said.
+#[derive(Debug)]
 pub struct Reports {
     queue: Mutex<Queue>,
+    limits: Limits,
     /// Whom the token belongs to that reports are sent with.
-    holder: Mutex<Option<AgentId>>,
+    holders: Arc<Holders>,
     news: Notify,
+    not_filed: Trouble,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    events: VecDeque<(AuditEvent, usize)>,
+    events: VecDeque<Kept>,
     bytes: usize,
-    /// How many events are in the gateway's hands or wait for another try.
-    on_their_way: usize,
+    /// What events take in the file that are in the gateway's hands or wait for another try.
+    on_their_way: VecDeque<u64>,
     dropped: u64,
+    /// Holds all events that the gateway has not taken, and those alone that are too many for the memory.
+    buffer: Option<Buffer>,
     /// Set at the end: until when events are delivered.
     until: Option<Instant>,
 }
 
+#[derive(Debug)]
+struct Kept {
+    event: AuditEvent,
+    size: usize,
+    /// What it takes in the file.
+    on_file: u64,
+}
+
 impl Reports {
-    /// Nothing yet.
-    pub fn new() -> Reports {
-        Reports::default()
+    /// Nothing but what an earlier program has left in the file.
+    pub fn new(limits: Limits, holders: Arc<Holders>, buffer: Option<Buffer>) -> Reports {
+        Reports {
+            queue: Mutex::new(Queue { buffer, ..Queue::default() }),
+            limits,
+            holders,
+            news: Notify::new(),
+            not_filed: Trouble::default(),
+        }
     }
 
-    /// Says whom the token belongs to. SDKs put a name of their own on events; a gateway takes only those of the token's holder.
-    pub fn set_holder(&self, holder: AgentId) {
-        *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);
-    }
-
-    /// Events under the name of the token's holder; the name that they claim stays as a label.
+    /// Events under the name of the token's holder: SDKs put a name of their own on events, and a gateway takes only those of the holder. The
+    /// name that they claim stays as a label.
     fn signed(&self, events: &[AuditEvent]) -> Vec<AuditEvent> {
-        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let holder = self.holders.now();
         let mut events = events.to_vec();
         let Some(holder) = holder else { return events };
         for event in events.iter_mut().filter(|event| event.agent_id.as_ref() != Some(&holder)) {
@@ -70,16 +101,14 @@ impl Reports {
 
     /// Takes an event.
     pub fn push(&self, event: AuditEvent) {
-        let size = size(&event);
-        let mut queue = self.queue();
-        queue.events.push_back((event, size));
-        queue.bytes = queue.bytes.saturating_add(size);
-        while queue.events.len() > MAX_EVENTS || queue.bytes > MAX_BYTES {
-            let Some((_, size)) = queue.events.pop_front() else { break };
-            queue.bytes = queue.bytes.saturating_sub(size);
-            queue.dropped = queue.dropped.saturating_add(1);
+        let filed = self.queue().push(event, self.limits.events);
+        match filed {
+            Ok(true) => self.not_filed.ended("events are written to the buffer again"),
+            Ok(false) => {}
+            Err(problem) => {
+                self.not_filed.began(|| format!("an event is not written to the buffer: {problem}"));
+            }
         }
-        drop(queue);
         self.news.notify_one();
     }
 
@@ -89,11 +118,14 @@ impl Reports {
         self.news.notify_one();
     }
 
-    /// How many events the gateway has not taken.
-    pub fn undelivered(&self) -> Option<usize> {
+    /// What became of the events that the gateway has not taken, if there are any.
+    pub fn undelivered(&self) -> Option<String> {
         let queue = self.queue();
-        let left = queue.events.len().saturating_add(queue.on_their_way);
-        (left > 0).then_some(left)
+        let left = queue.waiting().saturating_add(queue.on_their_way.len());
+        (left > 0).then(|| match &queue.buffer {
+            Some(buffer) => format!("{left} events wait in {} for the next start", buffer.path().display()),
+            None => format!("{left} events were not delivered"),
+        })
     }
 
     /// Delivers for as long as events come, and then what is left.
@@ -103,7 +135,6 @@ impl Reports {
             self.say_dropped();
             let batch = self.take_batch();
             self.deliver_batch(&client, batch, &trouble).await;
-            self.queue().on_their_way = 0;
         }
         self.say_dropped();
     }
@@ -115,11 +146,12 @@ impl Reports {
             let news = self.news.notified();
             {
                 let queue = self.queue();
-                match (queue.events.len(), queue.until) {
+                match (queue.waiting(), queue.until) {
                     (0, Some(_)) => return false,
-                    (1.., Some(_)) | (BATCH_EVENTS.., None) => return true,
+                    (1.., Some(_)) => return true,
+                    (full, None) if full >= self.limits.batch => return true,
                     (0, None) => {}
-                    (1.., None) => due = due.or_else(|| Some(Instant::now() + BATCH_AGE)),
+                    (1.., None) => due = due.or_else(|| Some(Instant::now() + self.limits.age)),
                 }
             }
             match due {
@@ -135,19 +167,22 @@ impl Reports {
 
     fn take_batch(&self) -> Vec<AuditEvent> {
         let mut queue = self.queue();
+        if let Err(problem) = queue.read_again(self.limits.batch) {
+            say(&format!("events in the buffer cannot be read: {problem}"));
+        }
         let (mut batch, mut bytes) = (Vec::new(), 0_usize);
-        while let Some((_, size)) = queue.events.front() {
-            let size = *size;
-            if batch.len() >= BATCH_EVENTS || (!batch.is_empty() && bytes.saturating_add(size) > BATCH_BYTES)
-            {
+        while let Some(next) = queue.events.front() {
+            let is_full = batch.len() >= self.limits.batch
+                || (!batch.is_empty() && bytes.saturating_add(next.size) > BATCH_BYTES);
+            if is_full {
                 break;
             }
-            let Some((event, _)) = queue.events.pop_front() else { break };
+            let Some(Kept { event, size, on_file }) = queue.events.pop_front() else { break };
             bytes = bytes.saturating_add(size);
             queue.bytes = queue.bytes.saturating_sub(size);
+            queue.on_their_way.push_back(on_file);
             batch.push(event);
         }
-        queue.on_their_way = batch.len();
         batch
     }
 
@@ -161,8 +196,7 @@ impl Reports {
                 Ok(_) => {
                     pause = FIRST_PAUSE;
                     trouble.ended("reports are taken by the gateway again");
-                    let mut queue = self.queue();
-                    queue.on_their_way = queue.on_their_way.saturating_sub(events.len());
+                    self.settled(events.len());
                 }
                 Err(error) if may_pass(&error) => {
                     trouble.began(|| format!("reports wait for the gateway: {error}"));
@@ -175,11 +209,17 @@ impl Reports {
                 }
                 Err(error) if events.len() == 1 => {
                     say(&format!("an event was dropped: {error}"));
-                    let mut queue = self.queue();
-                    queue.on_their_way = queue.on_their_way.saturating_sub(1);
+                    self.settled(1);
                 }
                 Err(_) => parts.extend(events.into_iter().map(|event| vec![event])),
             }
+        }
+    }
+
+    /// The oldest so many events are the gateway's, or nobody's: batches and their parts go in order.
+    fn settled(&self, count: usize) {
+        if let Err(problem) = self.queue().settled(count) {
+            self.not_filed.began(|| format!("the buffer cannot be shortened: {problem}"));
         }
     }
 
@@ -207,6 +247,78 @@ impl Reports {
     }
 }
 
+impl Queue {
+    /// Keeps an event. True: it is in the file, too.
+    fn push(&mut self, event: AuditEvent, max: usize) -> Result<bool, String> {
+        let size = size(&event);
+        let is_full = self.events.len() >= max || self.bytes.saturating_add(size) > MAX_BYTES;
+        let Some(buffer) = &mut self.buffer else {
+            self.keep(Kept { event, size, on_file: 0 });
+            while self.events.len() > max || self.bytes > MAX_BYTES {
+                let Some(oldest) = self.events.pop_front() else { break };
+                self.bytes = self.bytes.saturating_sub(oldest.size);
+                self.dropped = self.dropped.saturating_add(1);
+            }
+            return Ok(false);
+        };
+        // Behind those that are in the file only it must be one of them.
+        let in_memory = !is_full && buffer.unread() == 0;
+        let filed = buffer.append(&event, in_memory);
+        if in_memory {
+            self.keep(Kept { event, size, on_file: *filed.as_ref().unwrap_or(&0) });
+        } else if filed.is_err() {
+            self.dropped = self.dropped.saturating_add(1);
+        }
+        filed.map(|_| true)
+    }
+
+    fn keep(&mut self, kept: Kept) {
+        self.bytes = self.bytes.saturating_add(kept.size);
+        self.events.push_back(kept);
+    }
+
+    /// Takes up to so many events from the file, if there are none in memory: those come first.
+    fn read_again(&mut self, max: usize) -> Result<(), String> {
+        let Some(buffer) = self.buffer.as_mut().filter(|_| self.events.is_empty()) else { return Ok(()) };
+        let mut bytes = 0_usize;
+        let mut read = Vec::new();
+        let mut outcome = Ok(());
+        while read.len() < max && bytes <= BATCH_BYTES {
+            match buffer.next() {
+                Ok(None) => break,
+                Ok(Some((event, on_file))) => {
+                    let size = size(&event);
+                    bytes = bytes.saturating_add(size);
+                    read.push(Kept { event, size, on_file });
+                }
+                Err(problem) => {
+                    outcome = Err(problem);
+                    break;
+                }
+            }
+        }
+        for kept in read {
+            self.keep(kept);
+        }
+        outcome
+    }
+
+    /// How many events wait.
+    fn waiting(&self) -> usize {
+        self.events.len().saturating_add(self.buffer.as_ref().map_or(0, Buffer::unread))
+    }
+
+    /// The oldest so many on their way have arrived.
+    fn settled(&mut self, count: usize) -> Result<(), String> {
+        let count = count.min(self.on_their_way.len());
+        let bytes = self.on_their_way.drain(..count).fold(0, u64::saturating_add);
+        match &mut self.buffer {
+            Some(buffer) if bytes > 0 => buffer.acknowledge(bytes),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A token that is not known may become known: agents register again.
 fn may_pass(error: &ClientError) -> bool {
     error.may_pass() || error.code() == Some(Code::Unauthenticated)
@@ -219,72 +331,4 @@ fn size(event: &AuditEvent) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn event(index: usize) -> AuditEvent {
-        AuditEvent { event_id: index.to_string(), ..Default::default() }
-    }
-
-    #[test]
-    fn events_go_under_the_name_of_the_tokens_holder() {
-        let named = |name: &str| AgentId { agent_id: name.to_owned(), ..AgentId::default() };
-        let reports = Reports::new();
-        let event = AuditEvent { agent_id: Some(named("mine")), ..AuditEvent::default() };
-        assert_eq!(reports.signed(std::slice::from_ref(&event)), std::slice::from_ref(&event));
-        reports.set_holder(named("did:key:z"));
-        let signed = reports.signed(std::slice::from_ref(&event)).pop().unwrap();
-        assert_eq!(signed.agent_id, Some(named("did:key:z")));
-        assert_eq!(signed.labels.get("claimed_agent_id").map(String::as_str), Some("mine"));
-    }
-
-    #[test]
-    fn of_too_many_the_oldest_are_dropped() {
-        let reports = Reports::new();
-        for index in 0..MAX_EVENTS + 3 {
-            reports.push(event(index));
-        }
-        assert_eq!(reports.queue().dropped, 3);
-        assert_eq!(reports.undelivered(), Some(MAX_EVENTS));
-        assert_eq!(reports.take_batch().first().unwrap().event_id, "3");
-        let large = AuditEvent { event_id: "x".repeat(MAX_BYTES / 2), ..Default::default() };
-        for _ in 0..3 {
-            reports.push(large.clone());
-        }
-        assert!(reports.queue().bytes <= MAX_BYTES);
-        assert_eq!(reports.queue().events.len(), 1);
-    }
-
-    #[test]
-    fn a_batch_fits_into_a_message_and_one_alone_is_one() {
-        let reports = Reports::new();
-        let large = AuditEvent { event_id: "x".repeat(BATCH_BYTES), ..Default::default() };
-        reports.push(large);
-        for index in 0..=BATCH_EVENTS {
-            reports.push(event(index));
-        }
-        assert_eq!(reports.take_batch().len(), 1);
-        assert_eq!(reports.take_batch().len(), BATCH_EVENTS);
-        assert_eq!(reports.take_batch().len(), 1);
-        assert!(reports.take_batch().is_empty());
-        assert_eq!(reports.queue().bytes, 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_batch_goes_when_it_is_full_or_old_and_the_end_comes_last() {
-        let reports = Reports::new();
-        reports.push(event(0));
-        let began = Instant::now();
-        assert!(reports.wait_for_batch().await);
-        assert_eq!(began.elapsed(), BATCH_AGE);
-        for index in 0..BATCH_EVENTS {
-            reports.push(event(index));
-        }
-        assert!(reports.wait_for_batch().await);
-        assert_eq!(began.elapsed(), BATCH_AGE);
-        reports.close(Instant::now());
-        assert!(reports.wait_for_batch().await);
-        while !reports.take_batch().is_empty() {}
-        assert!(!reports.wait_for_batch().await);
-    }
-}
+mod tests;

@@ -6,14 +6,13 @@ use std::time::Duration;
 use proctor_net::assembly::client::Token;
 use proctor_wire::assembly::proto::common::v1::AgentId;
 
+use super::reports::Limits;
+
 /// Where rules are, if nothing else is said.
 const RULES_FILE: &str = "/etc/aa/policy.toml";
 
 /// Known to callers, of no use here.
 const UNUSED: &[&str] = &[
-    "AA_PIPELINE_INPUT_BUFFER",
-    "AA_PIPELINE_BATCH_SIZE",
-    "AA_PIPELINE_FLUSH_INTERVAL_MS",
     "AA_PIPELINE_BROADCAST_CAPACITY",
     "AA_METRICS_ADDR",
     "AA_METRICS_ALLOW_REMOTE",
@@ -21,7 +20,6 @@ const UNUSED: &[&str] = &[
     "AA_CORRELATION_WINDOW_MS",
     "AA_CORRELATION_INTERVAL_MS",
     "AA_NATS_CONFIG_PATH",
-    "AA_AUDIT_BUFFER_PATH",
     "AA_DEVINT_ENABLED",
 ];
 
@@ -52,6 +50,10 @@ pub struct Settings {
     pub worker_threads: Option<usize>,
     /// How long a stop may take.
     pub shutdown: Duration,
+    /// How many reported events wait, and when they go.
+    pub reports: Limits,
+    /// The file that keeps reported events until the gateway has them.
+    pub buffer: Option<PathBuf>,
     /// What was set and is not used.
     pub unused: Vec<&'static str>,
 }
@@ -81,8 +83,16 @@ impl Settings {
         };
         let gateway_agent_id = text("AA_GATEWAY_AGENT_ID");
         let threads = number("AA_RUNTIME_WORKER_THREADS", 0, 0..=1024)?;
+        let agent_id = agent_id(variable("AA_AGENT_ID"))?;
         Ok(Settings {
-            agent_id: agent_id(variable("AA_AGENT_ID"))?,
+            buffer: text("AA_AUDIT_BUFFER_PATH").map(|path| buffer(PathBuf::from(path), &agent_id)),
+            reports: Limits {
+                events: size(number("AA_PIPELINE_INPUT_BUFFER", 10_000, 1..=1_000_000)?),
+                // Gateways take no more at once.
+                batch: size(number("AA_PIPELINE_BATCH_SIZE", 100, 1..=10_000)?),
+                age: Duration::from_millis(number("AA_PIPELINE_FLUSH_INTERVAL_MS", 100, 1..=60_000)?),
+            },
+            agent_id,
             team_id: text("AA_AGENT_TEAM_ID").unwrap_or_default(),
             org_id: text("AA_AGENT_ORG_ID").unwrap_or_default(),
             gateway: text("AA_GATEWAY_ENDPOINT"),
@@ -125,6 +135,11 @@ impl Settings {
     pub fn names(&self) -> Vec<String> {
         std::iter::once(self.agent_id.clone()).chain(self.gateway_agent_id.clone()).collect()
     }
+}
+
+/// A folder may be shared by the runtimes of several agents.
+fn buffer(path: PathBuf, agent_id: &str) -> PathBuf {
+    if path.is_dir() { path.join(format!("aa-runtime-{agent_id}.events")) } else { path }
 }
 
 /// The name is also that of a file.
@@ -174,8 +189,29 @@ mod tests {
         assert_eq!(settings.policy.as_deref().unwrap().to_str(), Some("/etc/aa/policy.toml"));
         assert_eq!(settings.shutdown, Duration::from_secs(30));
         assert_eq!(read(&[("AA_AGENT_ID", "a"), ("AA_POLICY_PATH", "")]).unwrap().policy, None);
+        assert_eq!((settings.reports, settings.buffer), (Limits::default(), None));
         let unused = [("AA_AGENT_ID", "a"), ("AA_METRICS_ADDR", "0.0.0.0:8080"), ("AA_DEVINT_ENABLED", "")];
         assert_eq!(read(&unused).unwrap().unused, ["AA_METRICS_ADDR", "AA_DEVINT_ENABLED"]);
+    }
+
+    #[test]
+    fn reports_wait_as_long_and_where_it_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let with_path = |path: &std::path::Path| {
+            let settings = [
+                ("AA_AGENT_ID", "a"),
+                ("AA_PIPELINE_INPUT_BUFFER", "7"),
+                ("AA_PIPELINE_BATCH_SIZE", "3"),
+                ("AA_PIPELINE_FLUSH_INTERVAL_MS", "20"),
+                ("AA_AUDIT_BUFFER_PATH", path.to_str().unwrap()),
+            ];
+            read(&settings).unwrap()
+        };
+        let settings = with_path(&folder.path().join("events"));
+        assert_eq!(settings.reports, Limits { events: 7, batch: 3, age: Duration::from_millis(20) });
+        assert_eq!(settings.buffer, Some(folder.path().join("events")));
+        assert!(settings.unused.is_empty());
+        assert_eq!(with_path(folder.path()).buffer, Some(folder.path().join("aa-runtime-a.events")));
     }
 
     #[test]
@@ -191,6 +227,9 @@ mod tests {
             ("AA_IPC_MAX_CONNECTIONS", "0"),
             ("AA_IPC_MAX_CONNECTIONS", "-1"),
             ("AA_RUNTIME_WORKER_THREADS", "many"),
+            ("AA_PIPELINE_INPUT_BUFFER", "0"),
+            ("AA_PIPELINE_BATCH_SIZE", "10001"),
+            ("AA_PIPELINE_FLUSH_INTERVAL_MS", "soon"),
             ("AA_GATEWAY_CREDENTIAL_TOKEN", "two\nlines"),
         ];
         for (name, value) in wrong {

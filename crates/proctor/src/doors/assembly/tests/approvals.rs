@@ -108,6 +108,30 @@ async fn orders_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
+async fn agents_watch_their_own_team_and_not_without_end() {
+    let (gateway, agent) = with_alice(AssemblySettings::default()).await;
+    let mut stranger = Agent::new(3);
+    stranger.team = "other".to_owned();
+    gateway.register(&mut stranger).await.unwrap();
+    let watch = async |token: &str| {
+        let watching = gateway.door.watch_approvals(with_token(WatchApprovalsRequest {}, token)).await;
+        watching.map(tonic::Response::into_inner)
+    };
+    let mut own = watch(&agent.token).await.unwrap();
+    let mut foreign = watch(&stranger.token).await.unwrap();
+    let asked = gateway.tool(&agent, "deploy", "{}").await.approval_id;
+    let theirs = gateway.tool(&stranger, "deploy", "{}").await.approval_id;
+    assert_eq!(own.next().await.unwrap().unwrap().request_id, asked);
+    assert_eq!(foreign.next().await.unwrap().unwrap().request_id, theirs, "the other one is not shown");
+    let mut more = Vec::new();
+    for _ in 0..15 {
+        more.push(watch(&agent.token).await.unwrap());
+    }
+    assert_eq!(watch(&agent.token).await.err().unwrap().code(), Code::ResourceExhausted);
+    assert!(watch(ALICE).await.is_ok(), "others have their own");
+}
+
+#[tokio::test]
 async fn watchers_hear_of_new_requests_and_expired_ones_end_as_denies() {
     let (gateway, agent) = with_alice(AssemblySettings::default()).await;
     let watching = gateway.door.watch_approvals(with_token(WatchApprovalsRequest {}, ALICE)).await.unwrap();

@@ -2,7 +2,8 @@ use proctor_net::assembly::services::policy::policy_service_server::PolicyServic
 use proctor_wire::assembly::proto::common::v1::{ActionType, AgentIdentityAssurance, RiskTier};
 use proctor_wire::assembly::proto::policy::v1::action_context::Action as Context;
 use proctor_wire::assembly::proto::policy::v1::{
-    BatchCheckRequest, FileOpContext, NetworkCallContext, ProcessExecContext, ToolResultContext,
+    BatchCheckRequest, FileOpContext, NetworkCallContext, ProcessExecContext, ToolCallContext,
+    ToolResultContext,
 };
 use tonic::Code;
 
@@ -110,6 +111,118 @@ async fn redactions_name_true_paths_and_kinds_and_nothing_secret_is_kept() {
     });
     let response = gateway.check(&agent, result).await;
     assert_eq!(response.redact.unwrap().rules[0].field_path, "$.result");
+}
+
+fn places(response: CheckActionResponse) -> Vec<(String, String)> {
+    let rules = response.redact.unwrap_or_default().rules;
+    rules.into_iter().map(|rule| (rule.field_path, rule.replacement)).collect()
+}
+
+#[tokio::test]
+async fn redactions_name_the_fields_that_were_sent() {
+    let (gateway, agent) = one_agent(ALLOW_ALL).await;
+    let (key, cut) = ("AKIAQ7W3ERTY5UIOP2XZ", "[REDACTED:AwsAccessKey]");
+    let tool = |args: &str, url: String| {
+        Context::ToolCall(ToolCallContext {
+            tool_name: "fetch".into(),
+            args_json: args.as_bytes().to_vec(),
+            target_url: url,
+            ..ToolCallContext::default()
+        })
+    };
+    let result = Context::ToolResult(ToolResultContext {
+        tool_name: "fetch".into(),
+        result_json: format!(r#"{{"a":["{key}"]}}"#).into_bytes(),
+        source_url: format!("https://example.com/{key}"),
+        ..ToolResultContext::default()
+    });
+    for (context, expected) in [
+        (process("deploy", &["--key", key, "now"]), vec![("$.args[1]", cut.to_owned())]),
+        (
+            process("deploy", &[&format!("--key={key}"), key]),
+            vec![("$.args[0]", format!("--key={cut}")), ("$.args[1]", cut.to_owned())],
+        ),
+        (process(&format!("deploy {key}"), &[]), vec![("$.command", format!("deploy {cut}"))]),
+        (
+            tool("{}", format!("https://example.com/{key}/x")),
+            vec![("$.target_url", format!("https://example.com/{cut}/x"))],
+        ),
+        (tool(&format!(r#"{{"a":{{"b":"{key}"}}}}"#), String::new()), vec![("$.args.a.b", cut.to_owned())]),
+        (
+            result,
+            vec![("$.result.a[0]", cut.to_owned()), ("$.source_url", format!("https://example.com/{cut}"))],
+        ),
+        (file("read", &format!("/home/{key}/x")), vec![("$.path", format!("/home/{cut}/x"))]),
+    ] {
+        let shown = format!("{context:?}");
+        let response = gateway.check(&agent, context).await;
+        assert_eq!(response.decision(), Decision::Redact, "{shown}: {}", response.reason);
+        let expected: Vec<(String, String)> =
+            expected.into_iter().map(|(path, text)| (path.to_owned(), text)).collect();
+        assert_eq!(places(response), expected, "{shown}");
+    }
+    let batch = BatchCheckRequest {
+        requests: vec![
+            agent.asking(tool("{}", String::new())),
+            agent.asking(process("deploy", &["-k", key])),
+        ],
+    };
+    let checks = crate::doors::assembly::places::Checks(gateway.door.clone());
+    let mut responses = checks.batch_check(Request::new(batch)).await.unwrap().into_inner().responses;
+    assert_eq!(places(responses.pop().unwrap()), [("$.args[1]".to_owned(), cut.to_owned())]);
+    assert_eq!(responses.pop().unwrap().decision(), Decision::Allow);
+}
+
+#[tokio::test]
+async fn what_cannot_be_changed_in_the_request_must_not_run() {
+    let policy = "default: allow\nrules:\n  - { id: other, when: 'action.kind == \"process_exec\"', then: modify, set: { /command: echo } }\n  - { id: hide, when: 'action.kind == \"file_operation\"', then: redact, paths: [$.metadata.is_sensitive_path] }\n";
+    let (gateway, agent) = one_agent(policy).await;
+    for (context, rule) in [(process("rm", &["-rf", "/"]), "other"), (file("read", "/x"), "hide")] {
+        let response = gateway.check(&agent, context).await;
+        assert_eq!(decided(&response), (Decision::Deny, rule), "{}", response.reason);
+        assert!(response.redact.is_none() && response.reason.contains("no place in this request"));
+    }
+    let alarms = records(&gateway, RecordKind::Alarm);
+    let told: Vec<&str> = alarms.iter().map(|(envelope, _)| envelope.code.as_str()).collect();
+    assert_eq!(told, ["no_place", "no_place"], "that it was not let through is on record");
+    assert_eq!(alarms[0].0.principal, agent.principal());
+    let response = gateway.check(&agent, process("rm -rf /", &[])).await;
+    assert_eq!(places(response), [("$.command".to_owned(), "echo".to_owned())]);
+}
+
+#[tokio::test]
+async fn the_name_of_a_protocol_is_no_secret() {
+    let (gateway, agent) = one_agent(ALLOW_ALL).await;
+    let database = |host: &str| {
+        Context::NetworkCall(NetworkCallContext {
+            host: host.into(),
+            port: 5432,
+            protocol: "postgres".into(),
+            in_allowlist: false,
+        })
+    };
+    let response = gateway.check(&agent, database("db.example.com")).await;
+    assert_eq!(response.decision(), Decision::Allow, "{}", response.reason);
+    let response = gateway.check(&agent, database("me:password@db.example.com")).await;
+    assert_ne!(response.decision(), Decision::Allow);
+}
+
+#[tokio::test]
+async fn an_allowlist_without_hosts_allows_none() {
+    let (gateway, agent) = one_agent("network: { allowlist: [] }\ntools: { fetch: { allow: true } }\n").await;
+    for host in ["api.example.com", "localhost", "127.0.0.1", "::1", "*"] {
+        assert_eq!(
+            decided(&gateway.check(&agent, network(host)).await),
+            (Decision::Deny, "network.allowlist"),
+            "{host}"
+        );
+    }
+    let fetch = Context::ToolCall(ToolCallContext {
+        tool_name: "fetch".into(),
+        target_url: "https://api.example.com/".into(),
+        ..ToolCallContext::default()
+    });
+    assert_eq!(decided(&gateway.check(&agent, fetch).await), (Decision::Deny, "network.allowlist"));
 }
 
 #[tokio::test]

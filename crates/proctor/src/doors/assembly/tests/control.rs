@@ -32,22 +32,25 @@ async fn next(orders: &mut Replies<proctor_wire::assembly::proto::agent::v1::Con
 async fn all_four_orders_arrive_and_again_after_a_reconnect() {
     let (mut gateway, agent) = one_agent(ALLOW_ALL).await;
     let mut stream = orders(&gateway, &agent).await;
+    assert_eq!(next(&mut stream).await, "policy 25 bytes", "the policy in force comes with the stream");
     give_order(&gateway, &agent, Order::Suspend, "one");
+    assert_eq!(next(&mut stream).await, "suspend one");
     give_order(&gateway, &agent, Order::Resume, "two");
+    assert_eq!(next(&mut stream).await, "resume two");
     gateway.reload("default: deny\nrules: []\n");
+    assert_eq!(next(&mut stream).await, "policy 24 bytes");
     give_order(&gateway, &agent, Order::Kill, "three");
-    for expected in ["suspend one", "resume two", "policy 24 bytes", "kill three"] {
-        assert_eq!(next(&mut stream).await, expected);
-    }
+    assert_eq!(next(&mut stream).await, "kill three");
     drop(stream);
     gateway.restart().await;
     let mut stream = orders(&gateway, &agent).await;
     assert!(next(&mut stream).await.starts_with("kill "), "what holds is said again");
-    assert_eq!(next(&mut stream).await, "policy 24 bytes", "and the policy that no heartbeat has told of");
+    assert_eq!(next(&mut stream).await, "policy 24 bytes", "and the policy");
     give_order(&gateway, &agent, Order::Resume, "four");
     assert_eq!(next(&mut stream).await, "resume four");
     let mut newer = orders(&gateway, &agent).await;
     assert_eq!(next(&mut newer).await, "resume four");
+    assert_eq!(next(&mut newer).await, "policy 24 bytes");
     assert_eq!(stream.next().await.unwrap().unwrap_err().code(), Code::Aborted, "the newer stream took over");
 }
 
@@ -57,6 +60,7 @@ async fn children_follow_their_parent() {
     let mut child = Agent::child_of(2, &parent);
     gateway.register(&mut child).await.unwrap();
     let mut stream = orders(&gateway, &child).await;
+    assert!(next(&mut stream).await.starts_with("policy "));
     give_order(&gateway, &parent, Order::Suspend, "pause");
     assert!(next(&mut stream).await.starts_with("suspend "));
     assert_eq!(gateway.tool(&child, "x", "{}").await.policy_rule, "agent.parent_stopped");
@@ -66,6 +70,82 @@ async fn children_follow_their_parent() {
     give_order(&gateway, &parent, Order::Resume, "go");
     assert_eq!(next(&mut stream).await, "resume go");
     assert_eq!(gateway.tool(&child, "x", "{}").await.decision(), Decision::Allow);
+}
+
+#[tokio::test]
+async fn whoever_is_still_stopped_is_not_told_to_go_on() {
+    let (gateway, parent) = one_agent(ALLOW_ALL).await;
+    let mut child = Agent::child_of(2, &parent);
+    gateway.register(&mut child).await.unwrap();
+    let mut stream = orders(&gateway, &child).await;
+    assert!(next(&mut stream).await.starts_with("policy "));
+    give_order(&gateway, &child, Order::Suspend, "one");
+    assert_eq!(next(&mut stream).await, "suspend one");
+    give_order(&gateway, &parent, Order::Suspend, "two");
+    assert!(next(&mut stream).await.starts_with("suspend "));
+    give_order(&gateway, &child, Order::Resume, "three");
+    let told = next(&mut stream).await;
+    assert!(told.starts_with("suspend ") && told.contains("above it is stopped"), "{told}");
+    give_order(&gateway, &parent, Order::Resume, "four");
+    assert_eq!(next(&mut stream).await, "resume four");
+}
+
+#[tokio::test]
+async fn one_cause_that_is_gone_does_not_end_another() {
+    let policy = "tools: { llm_call: { allow: true } }\nbudget: { daily_limit_usd: 0.01, action_on_exceed: suspend }\n";
+    let (gateway, agent) = one_agent(policy).await;
+    let mut stream = orders(&gateway, &agent).await;
+    assert!(next(&mut stream).await.starts_with("policy "));
+    gateway.check(&agent, llm("gpt-4o", 4000)).await;
+    gateway.check(&agent, llm("gpt-4o", 1)).await;
+    assert!(next(&mut stream).await.starts_with("suspend "));
+    give_order(&gateway, &agent, Order::Kill, "enough");
+    assert_eq!(next(&mut stream).await, "kill enough");
+    // The budget is open again on the next day.
+    gateway.clock.pass(minutes(24 * 60));
+    assert!(gateway.heartbeat(&agent).await.unwrap().should_suspend);
+    assert_eq!(next(&mut stream).await, "kill agent is killed: enough");
+}
+
+#[tokio::test]
+async fn a_policy_that_a_heartbeat_told_of_still_comes_with_the_stream() {
+    let (mut gateway, agent) = one_agent(ALLOW_ALL).await;
+    gateway.reload("default: deny\nrules: []\n");
+    assert!(gateway.heartbeat(&agent).await.unwrap().policy_updated);
+    assert!(!gateway.heartbeat(&agent).await.unwrap().policy_updated);
+    let mut stream = orders(&gateway, &agent).await;
+    assert_eq!(next(&mut stream).await, "policy 24 bytes");
+}
+
+#[tokio::test]
+async fn nobody_has_streams_without_end() {
+    let (gateway, agent) = one_agent(ALLOW_ALL).await;
+    let open = async || {
+        let subscribe = OpControlSubscribeRequest { agent_id: Some(agent.id()) };
+        gateway.door.op_control_stream(with_token(subscribe, &agent.token)).await.unwrap().into_inner()
+    };
+    let mut streams = Vec::new();
+    for _ in 0..16 {
+        streams.push(open().await);
+    }
+    let mut refused = open().await;
+    let refused =
+        tokio::time::timeout(Duration::from_secs(20), refused.next()).await.expect("an answer comes");
+    assert_eq!(refused.unwrap().unwrap_err().code(), Code::ResourceExhausted);
+    streams.pop();
+    // The place is free once the stream's task has noticed.
+    tokio::time::timeout(Duration::from_secs(20), async {
+        loop {
+            tokio::task::yield_now().await;
+            let mut stream = open().await;
+            let refused = tokio::time::timeout(Duration::from_millis(1), stream.next()).await;
+            if refused.is_err() {
+                return;
+            }
+        }
+    })
+    .await
+    .expect("a place becomes free");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@ use proctor_net::assembly::services::policy::policy_service_server::PolicyServic
 use proctor_net::assembly::services::topology::topology_service_server::TopologyService;
 use proctor_wire::assembly::proto::agent::v1::{DeregisterRequest, HeartbeatRequest, RegisterRequest};
 use proctor_wire::assembly::proto::common::v1::{AgentId, RiskTier};
+use proctor_wire::assembly::proto::policy::v1::CheckActionRequest;
 use proctor_wire::assembly::proto::topology::v1::{
     GetAgentTreeRequest, GetLineageRequest, GetTeamMembersRequest,
 };
@@ -95,6 +96,92 @@ async fn registrations_are_refused_with_the_codes_of_the_protocol() {
     let mut nobody = Agent::new(5);
     nobody.team.clear();
     assert_eq!(tenanted.register(&mut nobody).await.unwrap_err().code(), Code::FailedPrecondition);
+}
+
+#[tokio::test]
+async fn a_known_agent_without_a_proof_exists_already() {
+    let (gateway, agent) = one_agent(ALLOW_ALL).await;
+    let good = agent.registration(&gateway.door).await.unwrap();
+    let bare =
+        RegisterRequest { registration_nonce: Vec::new(), possession_proof: Vec::new(), ..good.clone() };
+    assert_eq!(refusal(&gateway, bare.clone()).await, Code::AlreadyExists);
+    let unsigned = RegisterRequest { possession_proof: Vec::new(), ..good.clone() };
+    let without_nonce = RegisterRequest { registration_nonce: Vec::new(), ..good.clone() };
+    let wrong = RegisterRequest { possession_proof: vec![0; 64], ..good };
+    for request in [without_nonce, unsigned, wrong] {
+        assert_eq!(refusal(&gateway, request).await, Code::Unauthenticated);
+    }
+    assert!(gateway.heartbeat(&agent).await.is_ok(), "its token is still good");
+    let leave = DeregisterRequest {
+        agent_id: Some(agent.id()),
+        credential_token: agent.token.clone(),
+        reason: String::new(),
+    };
+    gateway.door.deregister(Request::new(leave)).await.unwrap();
+    assert_eq!(refusal(&gateway, bare.clone()).await, Code::Unauthenticated, "nobody is registered");
+    let stranger = Agent::new(9);
+    let unknown =
+        RegisterRequest { agent_id: Some(stranger.id()), public_key: stranger.public_key(), ..bare };
+    assert_eq!(refusal(&gateway, unknown).await, Code::Unauthenticated);
+}
+
+#[tokio::test]
+async fn agents_are_found_by_their_key() {
+    let mut gateway = Gateway::new(ALLOW_ALL);
+    let mut root = Agent::new(1);
+    let key = gateway.register(&mut root).await.unwrap().root_agent_id.unwrap();
+    let digits = |key: &[u8]| key.iter().map(|byte| format!("{byte:02X}")).collect::<String>();
+    let lineage = async |gateway: &Gateway, named: String| {
+        let request = with_token(GetLineageRequest { agent_id: named }, &root.token);
+        gateway.door.get_lineage(request).await.map(|found| found.into_inner().ancestors.len())
+    };
+    assert_eq!(lineage(&gateway, digits(&key)).await.unwrap(), 1);
+    assert_eq!(lineage(&gateway, "0".repeat(32)).await.unwrap_err().code(), Code::NotFound);
+    // One that registers later, and below one that is named by its key.
+    let mut child = Agent::new(2);
+    child.request.parent_agent_id = Some(digits(&key));
+    gateway.register(&mut child).await.unwrap();
+    let known =
+        gateway.engine().look_up(|registry| super::super::key_of(registry.get(&child.principal()).unwrap()));
+    assert_eq!(lineage(&gateway, known.clone().unwrap()).await.unwrap(), 2);
+    gateway.restart().await;
+    assert_eq!(lineage(&gateway, known.unwrap()).await.unwrap(), 2);
+    // The key of a team that it has left is nobody's.
+    give_order(&gateway, &root, Order::Deregister, "moved");
+    let mut moved = root.clone();
+    moved.team = "other".to_owned();
+    gateway.register(&mut moved).await.unwrap();
+    let request = with_token(GetLineageRequest { agent_id: digits(&key) }, &moved.token);
+    assert_eq!(gateway.door.get_lineage(request).await.unwrap_err().code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn silence_is_noticed_after_a_restart_and_of_those_only_that_are_there() {
+    let mut gateway = Gateway::new(ALLOW_ALL);
+    let (mut silent, mut gone, mut loud) = (Agent::new(1), Agent::new(2), Agent::new(3));
+    for agent in [&mut silent, &mut gone, &mut loud] {
+        gateway.register(agent).await.unwrap();
+    }
+    gateway.restart().await;
+    gateway.door.sweep().await;
+    let leave = DeregisterRequest {
+        agent_id: Some(gone.id()),
+        credential_token: gone.token.clone(),
+        reason: String::new(),
+    };
+    gateway.door.deregister(Request::new(leave)).await.unwrap();
+    gateway.clock.pass(Duration::from_secs(60));
+    gateway.heartbeat(&loud).await.unwrap();
+    gateway.clock.pass(Duration::from_secs(31));
+    for _ in 0..70 {
+        gateway.door.sweep().await;
+    }
+    let offline: Vec<String> = records(&gateway, RecordKind::Agent)
+        .into_iter()
+        .filter(|(envelope, _)| envelope.code == "offline")
+        .map(|(envelope, _)| envelope.principal)
+        .collect();
+    assert_eq!(offline, [silent.principal()]);
 }
 
 #[tokio::test]
@@ -248,6 +335,63 @@ async fn leaving_frees_nobody_of_a_suspension_or_a_kill() {
     assert_eq!(gateway.register(&mut agent).await.unwrap_err().code(), Code::FailedPrecondition);
     give_order(&gateway, &agent, Order::Deregister, "moved");
     gateway.register(&mut agent).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_relaxed_gateway_takes_identifiers_that_look_like_secrets_and_writes_none() {
+    let settings = AssemblySettings { mode: AssemblyMode::Relaxed, ..AssemblySettings::default() };
+    let gateway = Gateway::with(ALLOW_ALL, settings, 1);
+    let names = [
+        "alice@example.org",
+        "xVqagxaeniraz0UNXJfRrQ2wS9kLmN4p",
+        "AKIAQ7W3ERTY5UIOP2XZ",
+        "AKIAQ7W3ERTY5UIOP2XY",
+    ];
+    let mut tokens = Vec::new();
+    for name in names {
+        let id = AgentId { org_id: "acme".into(), team_id: "ml".into(), agent_id: name.into() };
+        let request = RegisterRequest { agent_id: Some(id.clone()), ..RegisterRequest::default() };
+        let registered = gateway.door.register(Request::new(request)).await.unwrap().into_inner();
+        tokens.push((id, registered.credential_token));
+    }
+    for (id, token) in &tokens {
+        let beat = HeartbeatRequest {
+            agent_id: Some(id.clone()),
+            credential_token: token.clone(),
+            ..HeartbeatRequest::default()
+        };
+        gateway.door.heartbeat(Request::new(beat)).await.unwrap();
+        let asking = CheckActionRequest {
+            agent_id: Some(id.clone()),
+            credential_token: token.clone(),
+            ..Agent::new(1).asking(tool("search", "{}"))
+        };
+        let ask =
+            || async { gateway.door.check_action(Request::new(asking.clone())).await.unwrap().into_inner() };
+        assert_eq!(ask().await.decision(), Decision::Allow, "{id:?}");
+        // By its own name it is found, and stopped, and goes on.
+        let operate = |word| {
+            crate::agents::operate(gateway.engine(), &format!("agent:{}", id.agent_id), word, "", "uid:0")
+        };
+        operate("pause").unwrap();
+        assert_eq!(ask().await.policy_rule, "operation.paused", "{id:?}");
+        operate("resume").unwrap();
+        assert_eq!(ask().await.decision(), Decision::Allow, "{id:?}");
+    }
+    // A token is good for its own agent only.
+    let swapped = CheckActionRequest {
+        agent_id: Some(tokens[2].0.clone()),
+        credential_token: tokens[3].1.clone(),
+        ..Agent::new(1).asking(tool("search", "{}"))
+    };
+    let swapped = gateway.door.check_action(Request::new(swapped)).await.unwrap().into_inner();
+    assert_eq!(swapped.reason, "credential token registered to a different agent");
+    for (envelope, body) in
+        records(&gateway, RecordKind::Agent).into_iter().chain(records(&gateway, RecordKind::Decision))
+    {
+        let text = format!("{envelope:?}{body}");
+        assert!(names.iter().all(|name| !text.contains(name)), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ use proctor_wire::assembly::proto::audit::v1::audit_event::Detail;
 use proctor_wire::assembly::proto::audit::v1::{
     AuditEvent, LlmCallDetail, ReportEventsRequest, ToolCallDetail,
 };
+use proctor_wire::assembly::proto::common::v1::EnforcementMode;
 use proctor_wire::assembly::proto::policy::v1::BatchCheckRequest;
 use tonic::{Code, Status};
 
@@ -37,6 +38,8 @@ const ALICE: &str = "alice-has-a-long-token";
 const TEAMS: [&str; 2] = ["ml", "ops"];
 /// Who started whom.
 const PARENTS: [Option<usize>; 6] = [None, None, Some(0), Some(2), Some(1), None];
+/// Who asks to be only observed.
+const OBSERVED: usize = 4;
 
 #[test]
 fn a_day_of_agents_is_as_the_rules_say() {
@@ -58,6 +61,7 @@ fn a_day_of_agents_is_as_the_rules_say() {
     // If one of these did not happen, nothing was tried of it.
     assert!(lived.strangers > 0 && lived.let_through > 0 && lived.granted > 0, "{lived:?}");
     assert!(lived.budget_suspensions > 0 && lived.restarts > 0 && lived.agents_decided > 0, "{lived:?}");
+    assert!(lived.crashes > 0 && lived.loops > 0 && lived.observed > 0 && lived.paid_above > 0, "{lived:?}");
 }
 
 /// What happened.
@@ -72,6 +76,13 @@ struct Lived {
     events: usize,
     budget_suspensions: usize,
     restarts: usize,
+    crashes: usize,
+    /// Checks that were denied because they repeat others.
+    loops: usize,
+    /// Checks that were let through because their agent is only observed.
+    observed: usize,
+    /// Checks that were denied because the budget of an agent above was used up.
+    paid_above: usize,
 }
 
 impl Lived {
@@ -85,6 +96,10 @@ impl Lived {
         self.events += other.events;
         self.budget_suspensions += other.budget_suspensions;
         self.restarts += other.restarts;
+        self.crashes += other.crashes;
+        self.loops += other.loops;
+        self.observed += other.observed;
+        self.paid_above += other.paid_above;
     }
 }
 
@@ -126,6 +141,10 @@ impl Life {
                 None => Agent::new(number),
             };
             agent.team = TEAMS[place % 2].to_owned();
+            if place == OBSERVED {
+                agent.request.enforcement_mode = EnforcementMode::Observe.into();
+                agent.request.name = "on trial".to_owned();
+            }
             agents.push(agent);
         }
         let names = agents.iter().map(Agent::did).collect();
@@ -370,6 +389,9 @@ impl Life {
         assert!(expected.decision == Decision::Redact || response.policy_rule == expected.rule, "{at}");
         self.lived.let_through += usize::from(let_through);
         self.lived.granted += usize::from(let_through && expected.rule == "deploys");
+        self.lived.loops += usize::from(expected.rule == "anomaly.loops");
+        self.lived.observed += usize::from(expected.rule == "observe");
+        self.lived.paid_above += usize::from(expected.is_paid_above);
         match expected.approval.map(|place| &mut self.model.approvals[place].id) {
             None => assert_eq!(response.approval_id, "", "{at}"),
             Some(id) if id.is_empty() => id.clone_from(&response.approval_id),
@@ -591,7 +613,15 @@ impl Life {
     }
 
     async fn restart(&mut self) {
-        self.gateway.restart().await;
+        if self.random.below(2) == 0 {
+            self.gateway.restart().await;
+        } else {
+            // What stands behind an answer in the queue may be lost in a crash, but then it is not known what is. An order that changes
+            // nothing is on record after all of it.
+            operate(self.gateway.engine(), "nobody:nothing", "resume", "", "uid:0").unwrap();
+            self.gateway.crash().await;
+            self.lived.crashes += 1;
+        }
         self.model.restart();
         self.lived.restarts += 1;
     }

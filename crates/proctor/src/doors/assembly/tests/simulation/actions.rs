@@ -11,7 +11,7 @@ const MODELS: [(&str, i64, i64); 3] =
     [("gpt-4o", 5_000, 15_000), ("claude-3-5-sonnet", 3_000, 15_000), ("mystery", 15_000, 75_000)];
 
 /// One kind of action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum What {
     Search,
     Forbidden,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use proctor_wire::assembly::proto::common::v1::Decision;
 use tonic::Code;
 
+use super::OBSERVED;
 use super::actions::{Ask, What};
 use super::rules::Rules;
 
@@ -28,6 +29,8 @@ pub struct Known {
     pub token: String,
     /// The policy that it has heard of.
     pub told: String,
+    /// What had happened when it became known.
+    since: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +60,8 @@ struct Taken {
     minute: i64,
     team: String,
     reported: bool,
+    /// What had happened before.
+    moment: u64,
 }
 
 /// What a check has to be answered.
@@ -66,11 +71,15 @@ pub struct Expected {
     pub rule: String,
     /// Its place among the approvals.
     pub approval: Option<usize>,
+    /// It is denied because somebody above has spent too much.
+    pub is_paid_above: bool,
+    /// Whether limits were looked at.
+    is_limited: bool,
 }
 
 impl Expected {
     fn new(decision: Decision, rule: impl Into<String>) -> Expected {
-        Expected { decision, rule: rule.into(), approval: None }
+        Expected { decision, rule: rule.into(), approval: None, is_paid_above: false, is_limited: false }
     }
 
     fn deny(rule: impl Into<String>) -> Expected {
@@ -98,7 +107,11 @@ pub struct Model {
     spent: HashMap<String, BTreeMap<i64, i64>>,
     buckets: HashMap<(usize, u32), (i64, i64)>,
     taken: HashMap<(usize, String, String), Vec<Taken>>,
+    /// When each action was proposed, by the length of the window that was watched.
+    proposed: HashMap<(usize, What, i64), Vec<i64>>,
     seen: HashMap<usize, i64>,
+    /// How many checks and registrations there were.
+    moment: u64,
 }
 
 impl Model {
@@ -115,7 +128,9 @@ impl Model {
             spent: HashMap::new(),
             buckets: HashMap::new(),
             taken: HashMap::new(),
+            proposed: HashMap::new(),
             seen: HashMap::new(),
+            moment: 0,
         }
     }
 
@@ -146,8 +161,9 @@ impl Model {
                     return Err(Code::FailedPrecondition);
                 }
             }
-            let first = Known { parent: self.parents[who], team: team.to_owned(), ..known.clone() };
-            self.agents.insert(who, first);
+            self.moment += 1;
+            let (parent, since) = (self.parents[who], self.moment);
+            self.agents.insert(who, Known { parent, since, team: team.to_owned(), ..known.clone() });
         }
         let told = self.rules.text();
         let agent = self.agents.get_mut(&who).unwrap();
@@ -254,17 +270,55 @@ impl Model {
             .map_or(0, |spent| spent.range(self.rules.day_start(now)..).map(|it| it.1).sum())
     }
 
-    fn charge(&mut self, who: usize, team: &str, minute: i64, amount: i64) {
+    /// Those above whose budgets it spends from; of a moment, those that were above it then already.
+    fn payers(&self, who: usize, then: Option<u64>) -> Vec<usize> {
+        let is_there = |agent: &&Known| agent.registered && then.is_none_or(|then| agent.since < then);
+        let mut payers = Vec::new();
+        let mut next = self.agents.get(&who).filter(is_there);
+        while let Some(parent) = next.filter(|below| !below.adrift).and_then(|below| below.parent) {
+            next = self.agents.get(&parent).filter(is_there);
+            payers.extend(next.is_some().then_some(parent));
+        }
+        payers
+    }
+
+    fn charge(&mut self, who: usize, team: &str, minute: i64, amount: i64, then: Option<u64>) {
+        for above in self.payers(who, then) {
+            let account = self.spent.entry(Model::account(above, team, "daily_limit_usd")).or_default();
+            *account.entry(minute).or_default() += amount;
+        }
         for key in ["daily_limit_usd", "team_daily_limit_usd", "org_daily_limit_usd"] {
             let account = self.spent.entry(Model::account(who, team, key)).or_default();
             *account.entry(minute).or_default() += amount;
         }
     }
 
-    /// The keys of budgets that are used up.
-    fn used_up(&self, who: usize, now: i64) -> Vec<&'static str> {
-        let is_used_up = |(key, limit): &&(&'static str, i64)| self.spent(who, key, now) >= *limit;
-        self.rules.budgets.iter().filter(is_used_up).map(|(key, _)| *key).collect()
+    /// The keys of budgets that are used up, and who they belong to: its own, those of agents above it, then others.
+    fn used_up(&self, who: usize, now: i64) -> Vec<(&'static str, usize)> {
+        let payers = [vec![who], self.payers(who, None)].concat();
+        let is_own = |key: &str| key == "daily_limit_usd";
+        let own = payers.into_iter().flat_map(|payer| {
+            self.rules.budgets.iter().filter(|(key, _)| is_own(key)).map(move |budget| (payer, budget))
+        });
+        let others = self.rules.budgets.iter().filter(|(key, _)| !is_own(key)).map(|budget| (who, budget));
+        own.chain(others)
+            .filter(|(payer, (key, limit))| self.spent(*payer, key, now) >= *limit)
+            .map(|(payer, (key, _))| (*key, payer))
+            .collect()
+    }
+
+    /// Whether it has asked the same too often.
+    fn is_loop(&self, ask: &Ask, now: i64) -> bool {
+        let Some((count, seconds)) = self.rules.loops else { return false };
+        let length = seconds * 1_000_000;
+        let times = self.proposed.get(&(ask.who, ask.what, seconds)).map_or(&[][..], Vec::as_slice);
+        let in_window = |back: i64| {
+            let window = now.div_euclid(length) - back;
+            i64::try_from(times.iter().filter(|time| time.div_euclid(length) == window).count()).unwrap()
+        };
+        // Of the window before, the share that is still within reach.
+        let before = in_window(1) * (length - now.rem_euclid(length)) / length;
+        before + in_window(0) + 1 >= count
     }
 
     /// A suspension that a budget caused ends when none is used up any more that suspends.
@@ -288,22 +342,53 @@ impl Model {
         self.speaks(ask.who, now);
         self.refresh(ask.who, now);
         let expected = self.judge(ask, now);
+        if let Some((_, seconds)) = self.rules.loops {
+            self.proposed.entry((ask.who, ask.what, seconds)).or_default().push(now);
+        }
+        self.moment += 1;
         let let_through = matches!(expected.decision, Decision::Allow | Decision::Redact);
         let estimate = if let_through { ask.what.estimate() } else { 0 };
         let team = self.agents[&ask.who].team.clone();
         let minute = now.div_euclid(MINUTE);
-        self.charge(ask.who, &team, minute, estimate);
-        if let (true, What::Search, Some(limit)) = (let_through, ask.what, self.rules.searches) {
+        self.charge(ask.who, &team, minute, estimate, None);
+        let is_limited = let_through && expected.is_limited;
+        if let (true, What::Search, Some(limit)) = (is_limited, ask.what, self.rules.searches) {
             let level = self.level(ask.who, limit, now);
             self.buckets.insert((ask.who, limit), (level + CALL, now));
         }
-        let taken = Taken { let_through, estimate, minute, team, reported: false };
+        let taken = Taken { let_through, estimate, minute, team, reported: false, moment: self.moment };
         self.taken.entry((ask.who, ask.trace.clone(), ask.span.clone())).or_default().push(taken);
         expected
     }
 
     fn judge(&mut self, ask: &Ask, now: i64) -> Expected {
-        if let Some(stop) = self.stop(ask.who).or_else(|| self.operation_stop(ask)) {
+        let stop = self.stop(ask.who).or_else(|| self.operation_stop(ask));
+        let is_observed = self.rules.observes && ask.who == OBSERVED && stop.is_none();
+        let is_loop = self.is_loop(ask, now);
+        let used_up = self.used_up(ask.who, now);
+        let (approvals, expected) = (self.approvals.clone(), self.rule(ask, stop, is_loop, &used_up, now));
+        if is_observed && expected.decision != Decision::Allow {
+            // It runs, and what would have been is not.
+            self.approvals = approvals;
+            return Expected { is_limited: expected.is_limited, ..Expected::new(Decision::Allow, "observe") };
+        }
+        if is_loop {
+            self.suspend(ask.who, "anomaly");
+        } else if expected.is_limited && !used_up.is_empty() && self.rules.suspends {
+            self.suspend(ask.who, "budget");
+        }
+        expected
+    }
+
+    fn rule(
+        &mut self,
+        ask: &Ask,
+        stop: Option<&'static str>,
+        is_loop: bool,
+        used_up: &[(&'static str, usize)],
+        now: i64,
+    ) -> Expected {
+        if let Some(stop) = stop {
             return Expected::deny(stop);
         }
         if !self.rules.is_active(now) {
@@ -314,24 +399,24 @@ impl Model {
             What::Write { system: true } => return Expected::deny("no-system-files"),
             _ => {}
         }
+        if is_loop {
+            return Expected::deny("anomaly.loops");
+        }
+        let limited = |expected: Expected| Expected { is_limited: true, ..expected };
         let limit = self.rules.searches.filter(|_| ask.what == What::Search);
-        let is_full = limit.is_some_and(|limit| self.is_full(ask.who, limit, now));
-        let used_up = self.used_up(ask.who, now);
-        if !used_up.is_empty() && self.rules.suspends {
-            self.suspend(ask.who, "budget");
+        if limit.is_some_and(|limit| self.is_full(ask.who, limit, now)) {
+            return limited(Expected::deny("rate:search"));
         }
-        if is_full {
-            return Expected::deny("rate:search");
+        if let Some((key, payer)) = used_up.first() {
+            let is_paid_above = *payer != ask.who;
+            return limited(Expected { is_paid_above, ..Expected::deny(format!("budget.{key}")) });
         }
-        if let Some(key) = used_up.first() {
-            return Expected::deny(format!("budget.{key}"));
-        }
-        match (ask.what, self.rules.asks) {
+        limited(match (ask.what, self.rules.asks) {
             (What::Deploy(_), Some(minutes)) => self.approve(ask, minutes, now),
             (What::Secret, _) => Expected::new(Decision::Redact, ""),
             (What::Search, _) if limit.is_some() => Expected::new(Decision::Allow, "tool:search"),
             _ => Expected::new(Decision::Allow, "default"),
-        }
+        })
     }
 
     fn approve(&mut self, ask: &Ask, minutes: i64, now: i64) -> Expected {
@@ -412,14 +497,16 @@ impl Model {
         let taken = self.taken.entry(key).or_default();
         let place = taken.iter().rposition(|taken| taken.let_through).or_else(|| taken.len().checked_sub(1));
         let about = place.map(|place| &mut taken[place]).filter(|taken| !taken.reported);
-        let (team, estimate, estimated_at) = match about {
-            None => (own_team, 0, minute),
+        let (team, estimate, estimated_at, then) = match about {
+            None => (own_team, 0, minute, None),
             Some(about) => {
                 about.reported = true;
-                (about.team.clone(), about.estimate, about.minute)
+                (about.team.clone(), about.estimate, about.minute, Some(about.moment))
             }
         };
-        let more = actual.cost.map_or(0, |cost| cost - estimate);
-        self.charge(actual.who, &team, if more < 0 { estimated_at } else { minute }, more);
+        match actual.cost.map_or(0, |cost| cost - estimate) {
+            less if less < 0 => self.charge(actual.who, &team, estimated_at, less, then),
+            more => self.charge(actual.who, &team, minute, more, None),
+        }
     }
 }

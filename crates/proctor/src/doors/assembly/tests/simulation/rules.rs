@@ -36,6 +36,10 @@ pub struct Rules {
     pub searches: Option<u32>,
     /// For how many minutes it is asked whether to deploy.
     pub asks: Option<i64>,
+    /// How often the same action suspends, and in how many seconds.
+    pub loops: Option<(i64, i64)>,
+    /// Whether agents that want to be only observed may be.
+    pub observes: bool,
     number: u64,
 }
 
@@ -67,6 +71,8 @@ impl Rules {
             suspends: random.below(2) == 0,
             searches: (random.below(4) > 0).then(|| 1 + u32::try_from(random.below(4)).unwrap()),
             asks: (random.below(5) > 0).then(|| 5 + below(120)),
+            loops: (random.below(3) > 0).then(|| (3 + below(3), 60 * (1 + below(30)))),
+            observes: random.below(2) == 0,
             number,
         }
     }
@@ -92,6 +98,13 @@ impl Rules {
             for (key, limit) in &self.budgets {
                 text += &format!("  {key}: {}.{:09}\n", limit / 1_000_000_000, limit % 1_000_000_000);
             }
+        }
+        if let Some((count, seconds)) = self.loops {
+            text +=
+                &format!("anomalies:\n  loops: {{ count: {count}, window: {seconds}s, then: suspend }}\n");
+        }
+        if self.observes {
+            text += "observe: [\"on *\"]\n";
         }
         text += "rules:\n  - { id: no-system-files, when: 'action.writes.exists(p, p.startsWith(\"/etc/\"))', then: deny }\n";
         if let Some(minutes) = self.asks {
