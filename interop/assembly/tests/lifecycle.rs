@@ -115,6 +115,8 @@ async fn a_new_policy_is_told_to_agents_that_listen() {
         let link = gateway.link_by(way).await;
         let agent = link.register("platform").await;
         let mut commands = control(&link, &agent).await;
+        let first = policy_update(&mut commands).await;
+        assert_eq!(String::from_utf8_lossy(&first.policy_bytes), OPEN, "the one in force is said first");
         let denying = "version: \"1\"\ndefault: deny\n";
         place.set_policy(denying);
         let update = policy_update(&mut commands).await;

@@ -61,7 +61,8 @@ fn read_limits(
                 limits.push(Limit { key: format!("{section}{key}"), account, unit, monthly, most });
             }
         };
-        push(&daily_key, false, daily);
+        // If both are used up the longer one is the reason.
         push(&monthly_key, true, monthly);
+        push(&daily_key, false, daily);
     }
 }

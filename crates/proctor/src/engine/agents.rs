@@ -96,11 +96,6 @@ impl Engine {
         let _ = self.notices.send(notice);
     }
 
-    /// Tells that nobody decided an approval in time; the asker hears of it when it asks again.
-    pub fn tell_expired(&self, notice: Notice) {
-        self.tell(notice);
-    }
-
     /// Looks at the registry.
     pub fn look_up<T>(&self, look: impl FnOnce(&Registry) -> T) -> Result<T, String> {
         Ok(look(self.lock()?.state.registry()))

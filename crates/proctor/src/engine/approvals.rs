@@ -10,6 +10,7 @@ use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Filter, Order};
 use proctor_ledger::{NotRecorded, Reader};
 use proctor_policy::question::ApprovalState;
+use proctor_policy::state::ApprovalInfo;
 
 use super::{Engine, Notice};
 use crate::approver::{ApprovalOrder, ApproverKeys};
@@ -118,6 +119,32 @@ impl Engine {
             Err(NotRecorded::Once { .. }) => Err(ApprovalRefusal::Decided(id)),
             Err(problem) => Err(ApprovalRefusal::NotRecorded(problem.to_string())),
         }
+    }
+
+    /// Records, once, that nobody decided in time, and tells those who follow; the asker hears of it when it asks again.
+    pub fn expire(&self, id: ApprovalId) -> Result<(), String> {
+        let mut inner = self.lock()?;
+        let mut envelope = self.envelope(RecordKind::Approval);
+        let waits = |info: &&ApprovalInfo| {
+            info.state == ApprovalState::Waiting && info.closed.is_none() && envelope.time >= info.expires
+        };
+        let once = format!("approval:{id}");
+        let Some(info) = inner.state.approval(id).filter(waits) else { return Ok(()) };
+        if self.first_with(&inner, &once)?.is_some() {
+            return Ok(());
+        }
+        envelope.session = info.session;
+        envelope.principal = "policy".to_owned();
+        envelope.agent = claimed(&info.agent);
+        envelope.tool = claimed(&info.tool);
+        envelope.approval = Some(id);
+        "expired".clone_into(&mut envelope.code);
+        "nobody decided in time".clone_into(&mut envelope.rule);
+        envelope.once = Some(once);
+        envelope.links = vec![info.seq_of_ask];
+        drop(self.append(&mut inner, envelope, None, None));
+        self.tell(Notice::Decided(id, false));
+        Ok(())
     }
 
     fn find_ask(&self, id: ApprovalId) -> Result<Option<Ask>, String> {

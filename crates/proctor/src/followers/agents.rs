@@ -34,6 +34,7 @@ struct Agent {
     reason: String,
     tool: String,
     is_deregistered: bool,
+    is_forgotten: bool,
     is_killed: bool,
     is_offline: bool,
     suspended: Vec<String>,
@@ -75,7 +76,18 @@ impl Agents {
             return None;
         }
         if envelope.code == "forgotten" {
-            let old = self.0.remove(principal).map_or("", |agent| agent.status());
+            let old = self.0.get(principal).map_or("", Agent::status);
+            // Who it was stays: agents that it started tell where they come from as before.
+            if let Some(agent) = self.0.get_mut(principal) {
+                *agent = Agent {
+                    id: std::mem::take(&mut agent.id),
+                    team: std::mem::take(&mut agent.team),
+                    org: std::mem::take(&mut agent.org),
+                    parent: std::mem::take(&mut agent.parent),
+                    is_forgotten: true,
+                    ..Agent::default()
+                };
+            }
             return (old != "deregistered").then_some((old, "deregistered"));
         }
         if !self.0.contains_key(principal) && self.0.len() >= MAX_AGENTS {
@@ -140,6 +152,7 @@ impl Agent {
         match envelope.code.as_str() {
             "registered" => {
                 self.is_registered = true;
+                self.is_forgotten = false;
                 self.is_deregistered = false;
                 self.is_offline = false;
                 let registration = envelope.registration.as_deref().cloned().unwrap_or_default();
@@ -169,7 +182,9 @@ impl Agent {
     }
 
     fn status(&self) -> &'static str {
-        if self.is_deregistered {
+        if self.is_forgotten {
+            ""
+        } else if self.is_deregistered {
             "deregistered"
         } else if self.is_killed {
             "killed"
@@ -242,7 +257,8 @@ mod tests {
         assert_eq!(agents.lineage("a").unwrap().parent, None);
         assert_eq!(agents.lineage("nobody"), None);
         agents.apply(&record("a", "forgotten", ""));
-        assert_eq!(agents.lineage("c").unwrap().root, "a", "only its principal is known");
+        assert_eq!(agents.lineage("c").unwrap(), lineage, "nothing changes for those that it started");
+        assert_eq!(agents.lineage("a"), None, "itself it is not registered any more");
         agents.apply(&record("stopped", "suspended", "operator"));
         assert_eq!(agents.lineage("stopped"), None, "it never registered");
     }

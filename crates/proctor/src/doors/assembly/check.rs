@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use proctor_core::json::Json;
+use proctor_core::session::Caller;
 use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
 use proctor_policy::state::AgentInfo;
-use proctor_wire::assembly::proto::common::v1::{ActionType, AgentIdentityAssurance};
+use proctor_wire::assembly::proto::common::v1::{ActionType, AgentIdentityAssurance, Decision};
 use proctor_wire::assembly::proto::policy::v1::{
     BatchCheckRequest, BatchCheckResponse, CheckActionRequest, CheckActionResponse, OpControlMessage,
     OpControlSubscribeRequest,
@@ -31,7 +32,7 @@ impl PolicyService for AssemblyDoor {
         let begun = Instant::now();
         let due = self.begin_in_turn(&request, shown_token(&metadata).unwrap_or_default()).await;
         let door = self.clone();
-        to_its_end(async move { door.end(due, begun).await }).await.map(Response::new)
+        to_its_end(async move { door.end(due, &request, begun).await }).await.map(Response::new)
     }
 
     async fn batch_check(
@@ -61,8 +62,8 @@ impl PolicyService for AssemblyDoor {
         let door = self.clone();
         let ended = to_its_end(async move {
             let mut responses = Vec::with_capacity(due.len());
-            for due in due {
-                responses.push(door.end(due, begun).await?);
+            for (due, request) in due.into_iter().zip(&request.requests) {
+                responses.push(door.end(due, request, begun).await?);
             }
             Ok::<_, Status>(responses)
         });
@@ -102,7 +103,7 @@ impl Due {
 
 enum State {
     /// It was decided.
-    Decided(Box<Undelivered>, Span),
+    Decided(Box<Undelivered>, Box<Caller>, Span),
     /// It was refused before the policy was asked.
     Refused(Filing, &'static str, String),
     /// It is no check.
@@ -169,12 +170,19 @@ impl AssemblyDoor {
             id: request.span_id.clone(),
         };
         let session = if request.trace_id.is_empty() { asker.home } else { request.trace_id.clone() };
+        let caller = Box::new(asker.caller.clone());
         let proposal = Proposal { action, caller: asker.caller, agent: asker.agent, session };
-        Due { state: State::Decided(Box::new(self.engine().submit(proposal)), span), assurance, returned }
+        let undelivered = Box::new(self.engine().submit(proposal));
+        Due { state: State::Decided(undelivered, caller, span), assurance, returned }
     }
 
     /// Waits until it is on record.
-    async fn end(&self, due: Due, begun: Instant) -> Result<CheckActionResponse, Status> {
+    async fn end(
+        &self,
+        due: Due,
+        request: &CheckActionRequest,
+        begun: Instant,
+    ) -> Result<CheckActionResponse, Status> {
         if let Some(agent) = &due.returned {
             self.welcome(agent).await;
         }
@@ -184,13 +192,15 @@ impl AssemblyDoor {
             State::Refused(filing, rule, reason) => {
                 self.engine().refused(filing, rule, &reason, Wait::Task).await
             }
-            State::Decided(undelivered, span) => {
+            State::Decided(undelivered, caller, span) => {
                 let answer = self.engine().deliver_waiting(*undelivered, Wait::Task).await;
+                let mut said = response(&answer, due.assurance, begun.elapsed().as_micros());
+                self.put_in_place(&caller, request, &mut said).await;
                 if let Some((id, _)) = answer.record() {
-                    let let_through = answer.decision().effect.lets_through();
+                    let let_through = matches!(said.decision(), Decision::Allow | Decision::Redact);
                     lock(&self.inner.bindings).open(&span, id, let_through);
                 }
-                answer
+                return Ok(said);
             }
         };
         Ok(response(&answer, due.assurance, begun.elapsed().as_micros()))

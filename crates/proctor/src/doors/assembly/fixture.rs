@@ -22,7 +22,6 @@ use proctor_wire::assembly::proto::policy::v1::{
 };
 use tonic::{Request, Status};
 
-use super::places::Checks;
 use super::{AssemblyDoor, AssemblySettings};
 use crate::engine::{Engine, Parts, Reload};
 use crate::state_dir::StateDir;
@@ -114,7 +113,7 @@ impl Gateway {
 
     pub async fn check(&self, agent: &Agent, context: Context) -> CheckActionResponse {
         let request = agent.asking(context);
-        Checks(self.door.clone()).check_action(Request::new(request)).await.unwrap().into_inner()
+        self.door.check_action(Request::new(request)).await.unwrap().into_inner()
     }
 
     pub async fn tool(&self, agent: &Agent, name: &str, args: &str) -> CheckActionResponse {

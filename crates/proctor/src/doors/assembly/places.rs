@@ -5,72 +5,22 @@
 
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
-use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
+use proctor_core::session::Caller;
 use proctor_policy::policy::Policy;
 use proctor_policy::prepare::prepare;
 use proctor_policy::scan::REDACTED_WHOLE;
 use proctor_wire::assembly::proto::common::v1::Decision;
 use proctor_wire::assembly::proto::policy::v1::action_context::Action as Context;
 use proctor_wire::assembly::proto::policy::v1::{
-    BatchCheckRequest, BatchCheckResponse, CheckActionRequest, CheckActionResponse, OpControlMessage,
-    OpControlSubscribeRequest, ProcessExecContext, RedactRule,
+    CheckActionRequest, CheckActionResponse, ProcessExecContext, RedactRule,
 };
-use tonic::{Request, Response, Status};
 
 use super::action::{command_line, command_words};
-use super::identity::{caller_of, shown_token};
-use super::{AssemblyDoor, DOOR, Replies, anonymous};
+use super::{AssemblyDoor, DOOR};
 use crate::engine::Wait;
 
 /// The alarm about an action that was denied because a change has no place in its request.
 const NO_PLACE: &str = "no_place";
-
-/// The checks of a door, answered with places of their requests.
-#[derive(Clone)]
-pub(super) struct Checks(pub AssemblyDoor);
-
-#[tonic::async_trait]
-impl PolicyService for Checks {
-    async fn check_action(
-        &self,
-        request: Request<CheckActionRequest>,
-    ) -> Result<Response<CheckActionResponse>, Status> {
-        let shown = shown_token(request.metadata()).unwrap_or_default().to_owned();
-        let sent = Sent::of(request.get_ref(), &shown);
-        let mut response = self.0.check_action(request).await?;
-        self.0.put_in_place(&sent, response.get_mut()).await;
-        Ok(response)
-    }
-
-    async fn batch_check(
-        &self,
-        request: Request<BatchCheckRequest>,
-    ) -> Result<Response<BatchCheckResponse>, Status> {
-        let shown = shown_token(request.metadata()).unwrap_or_default().to_owned();
-        let sent: Vec<Sent> =
-            request.get_ref().requests.iter().map(|request| Sent::of(request, &shown)).collect();
-        let mut response = self.0.batch_check(request).await?;
-        for (sent, response) in sent.iter().zip(&mut response.get_mut().responses) {
-            self.0.put_in_place(sent, response).await;
-        }
-        Ok(response)
-    }
-
-    type OpControlStreamStream = Replies<OpControlMessage>;
-
-    async fn op_control_stream(
-        &self,
-        request: Request<OpControlSubscribeRequest>,
-    ) -> Result<Response<Replies<OpControlMessage>>, Status> {
-        self.0.op_control_stream(request).await
-    }
-}
-
-/// What is kept of a request until it is answered.
-struct Sent {
-    token: String,
-    form: Form,
-}
 
 /// The fields that a request has.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,10 +34,9 @@ enum Form {
     ProcessExec(ProcessExecContext),
 }
 
-impl Sent {
-    fn of(request: &CheckActionRequest, shown: &str) -> Sent {
-        let token = if request.credential_token.is_empty() { shown } else { &request.credential_token };
-        let form = match request.context.as_ref().and_then(|context| context.action.as_ref()) {
+impl Form {
+    fn of(request: &CheckActionRequest) -> Form {
+        match request.context.as_ref().and_then(|context| context.action.as_ref()) {
             None => Form::Nothing,
             Some(Context::LlmCall(_)) => Form::LlmCall,
             Some(Context::ToolCall(_)) => Form::ToolCall,
@@ -95,19 +44,23 @@ impl Sent {
             Some(Context::FileOp(_)) => Form::FileOp,
             Some(Context::NetworkCall(_)) => Form::NetworkCall,
             Some(Context::ProcessExec(process)) => Form::ProcessExec(process.clone()),
-        };
-        Sent { token: token.to_owned(), form }
+        }
     }
 }
 
 impl AssemblyDoor {
-    /// Names the places of the request, or denies it.
-    async fn put_in_place(&self, sent: &Sent, response: &mut CheckActionResponse) {
+    /// Names the places of the request in a response, or denies it.
+    pub(super) async fn put_in_place(
+        &self,
+        caller: &Caller,
+        request: &CheckActionRequest,
+        response: &mut CheckActionResponse,
+    ) {
         if response.decision() != Decision::Redact {
             return;
         }
         let rules = response.redact.take().map(|redact| redact.rules).unwrap_or_default();
-        match in_request(&self.engine().policy(), &sent.form, &rules) {
+        match in_request(&self.engine().policy(), &Form::of(request), &rules) {
             Ok(rules) => response.redact.get_or_insert_default().rules = rules,
             Err(path) => {
                 let reason = format!(
@@ -115,10 +68,8 @@ impl AssemblyDoor {
                     response.reason
                 );
                 // The decision is on record as one that lets through; that it was not answered is recorded beside it.
-                let holder = self.token_holder(&sent.token).ok().flatten();
-                let caller = holder.as_ref().map_or_else(anonymous, caller_of);
                 let about = Json::object().with("decision_id", response.decision_id.as_str());
-                let filing = self.engine().file_refusal(&caller, DOOR, NO_PLACE, &reason, &about);
+                let filing = self.engine().file_refusal(caller, DOOR, NO_PLACE, &reason, &about);
                 // A deny stays one, recorded or not.
                 let _ = self.engine().filed(filing, Wait::Task).await;
                 response.reason = reason;

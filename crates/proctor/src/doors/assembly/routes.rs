@@ -15,7 +15,6 @@ use proctor_net::assembly::services::topology::topology_service_server::Topology
 use proctor_wire::assembly::MAX_GRPC_MESSAGE;
 
 use super::AssemblyDoor;
-use super::places::Checks;
 
 /// The services, and health.
 pub fn routes(door: &AssemblyDoor) -> Router {
@@ -35,7 +34,7 @@ pub fn routes(door: &AssemblyDoor) -> Router {
     let (lifecycle_path, lifecycle) =
         service!("assembly.agent.v1.AgentLifecycleService", AgentLifecycleServiceServer);
     let (policy_path, policy) =
-        service!("assembly.policy.v1.PolicyService", PolicyServiceServer, Checks(door.clone()));
+        service!("assembly.policy.v1.PolicyService", PolicyServiceServer, door.clone());
     let (audit_path, audit) = service!("assembly.audit.v1.AuditService", AuditServiceServer);
     let (approval_path, approval) = service!("assembly.approval.v1.ApprovalService", ApprovalServiceServer);
     let (topology_path, topology) = service!("assembly.topology.v1.TopologyService", TopologyServiceServer);

@@ -9,7 +9,7 @@ use proctor_policy::question::ApprovalState;
 use proctor_policy::state::AgentInfo;
 
 use super::{AssemblyDoor, DOOR, lock};
-use crate::engine::{AgentEvent, Notice};
+use crate::engine::AgentEvent;
 
 /// How often it is looked.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -113,7 +113,8 @@ impl AssemblyDoor {
     /// An approval that ran out is a deny; those who wait for it are told.
     fn sweep_approvals(&self, now: Timestamp) {
         let mut swept = lock(&self.inner.swept);
-        let looked = swept.looked.replace(now).unwrap_or(now);
+        // What ran out while nobody looked is found the first time.
+        let looked = swept.looked.replace(now).unwrap_or(Timestamp::from_micros(i64::MIN));
         let Ok((waiting, expired)) = self.engine().look_at_approvals(|approvals, _| {
             let mut waiting = HashSet::new();
             let mut expired = Vec::new();
@@ -133,7 +134,9 @@ impl AssemblyDoor {
         swept.waiting = waiting;
         drop(swept);
         for id in expired {
-            self.engine().tell_expired(Notice::Decided(id, false));
+            if let Err(problem) = self.engine().expire(id) {
+                crate::log::say(&format!("that approval {id} ran out is not on record: {problem}"));
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What a record is in the audit log of Agent Assembly.
 
+use std::collections::HashMap;
+
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_core::record::{Envelope, RecordKind};
@@ -79,15 +81,29 @@ fn entry(subject: &Subject, agents: &Agents) -> Entry {
     entry.team_id = filled(&envelope.team);
     entry.org_id = filled(&envelope.org);
     if matches!(envelope.kind, RecordKind::Decision | RecordKind::Retracted) {
-        entry.credential_findings =
-            subject.finding_kinds().into_iter().map(|kind| Finding::new(kind, 0)).collect();
-        if !entry.credential_findings.is_empty() {
+        let kinds = subject.finding_kinds();
+        if !kinds.is_empty() {
             entry.redacted_payload = subject.arguments();
         }
+        entry.credential_findings = findings(&kinds, entry.redacted_payload.as_deref().unwrap_or_default());
     }
     entry.policy_doc_id = subject.policy_doc();
     entry.decision_id = Some(envelope.id.to_string());
     entry
+}
+
+/// Findings with the places of their labels in the redacted payload, one after the other; the secrets themselves are nowhere.
+fn findings(kinds: &[&str], redacted: &str) -> Vec<Finding> {
+    let mut passed: HashMap<&str, usize> = HashMap::new();
+    let mut findings = Vec::with_capacity(kinds.len());
+    for kind in kinds {
+        let label = format!("[REDACTED:{kind}]");
+        let from = passed.get(kind).copied().unwrap_or(0);
+        let found = redacted.get(from..).and_then(|rest| rest.find(&label)).map(|at| from + at);
+        passed.extend(found.map(|at| (*kind, at + label.len())));
+        findings.push(Finding::new(kind, found.and_then(|at| u64::try_from(at).ok()).unwrap_or(0)));
+    }
+    findings
 }
 
 /// Who a record is about: the agent as claimed, else the principal that is known.
@@ -289,6 +305,14 @@ fn filled(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::followers::fixture::envelope;
+
+    #[test]
+    fn findings_say_where_their_labels_are() {
+        let redacted = r#"{"a":"[REDACTED:X]","b":"[REDACTED:Y] [REDACTED:X]"}"#;
+        let places: Vec<u64> =
+            findings(&["X", "X", "Y", "Z"], redacted).into_iter().map(|finding| finding.offset).collect();
+        assert_eq!(places, [6, 38, 25, 0]);
+    }
 
     fn decided(effect: Effect, body: &str) -> Subject {
         let mut envelope = envelope(RecordKind::Decision, "");

@@ -152,6 +152,10 @@ async fn watchers_hear_of_new_requests_and_expired_ones_end_as_denies() {
         }
     };
     assert_eq!(told, (asked.clone(), false));
+    gateway.door.sweep().await;
+    let ended: Vec<String> =
+        records(&gateway, RecordKind::Approval).into_iter().map(|(envelope, _)| envelope.code).collect();
+    assert_eq!(ended, ["expired"], "it is on record, once");
     let (success, message) = decide(&gateway, ALICE, &asked, true).await.unwrap();
     assert!(!success && message.contains("expired"), "{message}");
     let response = gateway.tool(&agent, "deploy", "{}").await;

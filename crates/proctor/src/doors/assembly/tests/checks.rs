@@ -167,7 +167,7 @@ async fn redactions_name_the_fields_that_were_sent() {
             agent.asking(process("deploy", &["-k", key])),
         ],
     };
-    let checks = crate::doors::assembly::places::Checks(gateway.door.clone());
+    let checks = gateway.door.clone();
     let mut responses = checks.batch_check(Request::new(batch)).await.unwrap().into_inner().responses;
     assert_eq!(places(responses.pop().unwrap()), [("$.args[1]".to_owned(), cut.to_owned())]);
     assert_eq!(responses.pop().unwrap().decision(), Decision::Allow);

@@ -30,6 +30,7 @@ impl Life {
         let (mut decisions, mut refusals) = (Vec::new(), Vec::new());
         let mut observed = 0;
         let mut used: HashMap<ApprovalId, (usize, usize)> = HashMap::new();
+        let mut expired: BTreeSet<ApprovalId> = BTreeSet::new();
         for record in reader.records(Filter::default(), Order::Ascending) {
             let (sequence, envelope) = record.map(|record| (record.seq, record.envelope)).unwrap();
             let body = match reader.body(sequence).unwrap() {
@@ -53,6 +54,10 @@ impl Life {
                 }
                 RecordKind::Alarm if envelope.code == "identity" => refusals.push(envelope.id.to_string()),
                 RecordKind::Observation => observed += 1,
+                RecordKind::Approval if envelope.code == "expired" => {
+                    let first = expired.insert(envelope.approval.unwrap());
+                    assert!(first, "{at}: it ran out twice");
+                }
                 RecordKind::Approval => {
                     let granted = used.entry(envelope.approval.unwrap()).or_default();
                     granted.0 += 1;
@@ -70,6 +75,7 @@ impl Life {
         assert_eq!(used.values().map(|it| it.0).sum::<usize>(), self.lived.decided, "{at}");
         assert_eq!(used.values().map(|it| it.1).sum::<usize>(), self.lived.granted, "{at}");
         assert!(used.values().all(|(decided, used)| used <= decided), "{at}: a grant is used once: {used:?}");
+        assert!(used.keys().all(|approval| !expired.contains(approval)), "{at}: decided after it ran out");
         let on_disk = crate::engine::read_state(&reader).unwrap();
         assert!(on_disk.rows() == folded.rows(), "{at}: the rows are not the fold of the records");
         self.lived.events = self.events.len();
