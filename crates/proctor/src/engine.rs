@@ -306,7 +306,14 @@ impl Engine {
                 Err(NotRecorded::Stale | NotRecorded::Once { .. }) if tries_left > 0 => {
                     taken = self.take(&proposal, deadline, Ledger::append_together);
                 }
-                Err(problem) => return self.not_recorded(&problem.to_string()),
+                Err(problem) => {
+                    // What stands behind a decision that is given up may be on record: whoever hears of it looks.
+                    if problem == NotRecorded::Deadline {
+                        let orders = |notice: &Notice| matches!(notice, Notice::Order { .. });
+                        notices.into_iter().filter(orders).for_each(|notice| self.tell(notice));
+                    }
+                    return self.not_recorded(&problem.to_string());
+                }
             }
         }
         self.not_recorded("the ledger's state did not settle")
@@ -332,14 +339,14 @@ impl Engine {
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
         let agent = agent_text(&proposal.agent);
         let mut inner = self.lock()?;
-        let mut notices: Vec<Notice> = Vec::new();
-        notices.extend(self.end_budget_suspension(&mut inner, &policy, &proposal.caller));
         let key = SessionKey {
             principal: proposal.caller.principal.clone(),
             agent: proposal.agent.clone(),
             session: proposal.session.clone(),
         };
         let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door)?;
+        let mut notices: Vec<Notice> = Vec::new();
+        notices.extend(self.end_budget_suspension(&mut inner, &policy, &proposal.caller));
         let now = self.clock.now();
         let fresh_approval = ApprovalId::new(now, &*self.randomness);
         let request = Request {
@@ -355,6 +362,7 @@ impl Engine {
         };
         let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
         if Instant::now() >= deadline {
+            notices.into_iter().for_each(|notice| self.tell(notice));
             return Err("deciding took too long".to_owned());
         }
         let sequence = inner.next;

@@ -51,8 +51,9 @@ fn fits(filter: &Filter, envelope: &Envelope) -> bool {
         && (filter.kinds.is_empty() || filter.kinds.contains(&envelope.kind))
         && filter.session.is_none_or(|session| envelope.session == Some(session))
         && filter.approval.is_none_or(|approval| envelope.approval == Some(approval))
-        && filter.principal.as_ref().is_none_or(|principal| envelope.principal == *principal)
-        && filter.agent.as_ref().is_none_or(|agent| envelope.agent == *agent)
+        // Empty texts are not indexed, so nothing is found by them here either.
+        && filter.principal.as_ref().is_none_or(|name| !name.is_empty() && envelope.principal == *name)
+        && filter.agent.as_ref().is_none_or(|name| !name.is_empty() && envelope.agent == *name)
 }
 
 /// The envelopes of the records that are not in the index yet, in order.

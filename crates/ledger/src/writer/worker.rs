@@ -1,6 +1,6 @@
 //! The writer thread: takes what waits, commits it, and tells those who wait.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -288,7 +288,14 @@ impl Worker {
         if let Some(first) = self.first_with_key(plan, &entry.record.envelope)? {
             return Ok(Some(NotRecorded::Once { first }));
         }
+        let mut own: HashSet<&str> = entry.record.envelope.once.as_deref().into_iter().collect();
         for record in &entry.behind {
+            if let Some(key) = record.envelope.once.as_deref()
+                && !own.insert(key)
+            {
+                let reason = format!("two records that belong together have the `once` key `{key}`");
+                return Ok(Some(NotRecorded::Failed(reason)));
+            }
             if self.first_with_key(plan, &record.envelope)?.is_some() {
                 // The caller did not know that it is there: it has to look again.
                 return Ok(Some(NotRecorded::Stale));

@@ -61,13 +61,16 @@ pub(super) fn observe(
     true
 }
 
-/// Whether a document lets this agent be only observed, by its identifier, its principal or the name that it registered with.
+/// Whether a document lets this agent be only observed: by its identifier or its principal, or, where the document says `name:`, by the name
+/// that it registered with, which is what the agent likes.
 fn permits(document: &Document, input: &Input, standing: Option<&Standing>) -> bool {
-    // A name is what the agent likes. One that could be taken for an identifier or a principal names nobody.
     let name = standing.map_or("", |standing| standing.name.as_str());
-    let name = if name.contains([':', '/']) { "" } else { name };
-    let names = [input.agent.as_str(), input.caller.principal.as_str(), name];
-    let matches = |pattern: &str| names.iter().any(|name| !name.is_empty() && glob::matches(pattern, name));
+    let matches = |pattern: &str| match pattern.strip_prefix("name:") {
+        Some(pattern) => !name.is_empty() && glob::matches(pattern, name),
+        None => [input.agent.as_str(), input.caller.principal.as_str()]
+            .iter()
+            .any(|own| !own.is_empty() && glob::matches(pattern, own)),
+    };
     document.observe.iter().any(|pattern| matches(&pattern.value))
 }
 

@@ -130,11 +130,12 @@ impl Engine {
         notices: Vec<Notice>,
         wait: Wait,
     ) -> Result<Vec<Receipt>, NotRecorded> {
-        let receipts = self.filed(filing, wait).await?;
-        for notice in notices {
-            self.tell(notice);
+        let recorded = self.filed(filing, wait).await;
+        // Also if it is not known yet: whoever follows looks.
+        if matches!(recorded, Ok(_) | Err(NotRecorded::Unknown)) {
+            notices.into_iter().for_each(|notice| self.tell(notice));
         }
-        Ok(receipts)
+        recorded
     }
 
     /// Both at once, for a thread. Gives the sequence of the first record.

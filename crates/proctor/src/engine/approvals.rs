@@ -117,6 +117,10 @@ impl Engine {
                 Ok(receipt.seq())
             }
             Err(NotRecorded::Once { .. }) => Err(ApprovalRefusal::Decided(id)),
+            Err(NotRecorded::Unknown) => {
+                self.tell(Notice::Decided(id, allowed));
+                Err(ApprovalRefusal::NotRecorded(NotRecorded::Unknown.to_string()))
+            }
             Err(problem) => Err(ApprovalRefusal::NotRecorded(problem.to_string())),
         }
     }

@@ -93,10 +93,23 @@ impl Engine {
         crossings: &[Crossing],
         sequence: u64,
     ) -> Vec<Filed> {
-        let records = crossings.iter().filter_map(|crossing| self.crossing_record(inner, decided, crossing));
+        let records = self.crossing_records(inner, decided, crossings).into_iter();
         records
             .map(|record| Filed { envelope: Envelope { links: vec![sequence], ..record.envelope }, ..record })
             .collect()
+    }
+
+    /// One for each limit, window and threshold: several documents may have the same limit.
+    fn crossing_records(&self, inner: &Inner, about: &Envelope, crossings: &[Crossing]) -> Vec<Filed> {
+        let mut records: Vec<Filed> = Vec::new();
+        for crossing in crossings {
+            let record = self.crossing_record(inner, about, crossing);
+            let is_new = |new: &Filed| records.iter().all(|known| known.envelope.once != new.envelope.once);
+            if let Some(record) = record.filter(is_new) {
+                records.push(record);
+            }
+        }
+        records
     }
 
     /// Alarms about thresholds that these amounts pass.
@@ -115,7 +128,7 @@ impl Engine {
         let input = self.blank_input(caller);
         let view = inner.state.view(caller, input.session, input.digest, input.now);
         let crossed = crossings(&self.policy(), &input, &view, &raised);
-        crossed.iter().filter_map(|crossing| self.crossing_record(inner, about, crossing)).collect()
+        self.crossing_records(inner, about, &crossed)
     }
 
     /// Once for each limit, window and threshold: what was given back and spent again is no news.

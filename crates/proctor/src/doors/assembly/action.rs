@@ -141,23 +141,27 @@ fn network(action: &mut Action, metadata: &mut Json, call: &NetworkCallContext) 
     action.port = (port != 0).then_some(port);
     said(metadata, "protocol", &call.protocol);
     metadata.push("in_allowlist", call.in_allowlist);
-    if !call.host.is_empty() {
-        let host = if call.host.contains(':') && !call.host.starts_with('[') {
-            format!("[{}]", call.host)
-        } else {
-            call.host.clone()
-        };
-        let port = action.port.map(|port| format!(":{port}")).unwrap_or_default();
-        let url = |protocol: &str| format!("{protocol}://{host}{port}");
-        let is_clean = |text: &str| Scanner::standard().scan(text).is_empty();
-        action.url = url(if call.protocol.is_empty() { "tcp" } else { &call.protocol });
-        // `postgres://db:5432` holds no password, but looks like a URL that does: what is no secret must not be cut.
-        let is_plain = !call.host.contains('@') && is_clean(&call.host) && is_clean(&call.protocol);
-        if is_plain && !is_clean(&action.url) {
-            action.url = url("tcp");
-        }
-    }
+    action.url = network_url(call);
     Ok(())
+}
+
+/// Where a connection goes, as a URL; empty if it does not say where.
+pub(super) fn network_url(call: &NetworkCallContext) -> String {
+    if call.host.is_empty() {
+        return String::new();
+    }
+    let host = if call.host.contains(':') && !call.host.starts_with('[') {
+        format!("[{}]", call.host)
+    } else {
+        call.host.clone()
+    };
+    let port = if call.port == 0 { String::new() } else { format!(":{}", call.port) };
+    let url = |protocol: &str| format!("{protocol}://{host}{port}");
+    let is_clean = |text: &str| Scanner::standard().scan(text).is_empty();
+    let whole = url(if call.protocol.is_empty() { "tcp" } else { &call.protocol });
+    // `postgres://db:5432` holds no password, but looks like a URL that does: what is no secret must not be cut.
+    let is_plain = !call.host.contains('@') && is_clean(&call.host) && is_clean(&call.protocol);
+    if is_plain && !is_clean(&whole) { url("tcp") } else { whole }
 }
 
 /// The words as a shell would have to read them to run exactly this. A command without arguments is taken as a line: that is how some

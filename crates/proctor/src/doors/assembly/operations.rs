@@ -25,7 +25,8 @@ impl AssemblyDoor {
         let mut notices = self.engine().notices();
         let mut due = self.stopped();
         let door = self.clone();
-        let own = [format!("agent:{}", agent.agent), agent.principal.clone()];
+        let own_name = format!("agent:{}", agent.agent);
+        let own = [own_name.clone(), agent.principal.clone()];
         tokio::spawn(async move {
             let _slot = slot;
             // Operations of other agents are nobody else's business, except that a trace is not known to be anybody's.
@@ -33,7 +34,9 @@ impl AssemblyDoor {
                 |operation: &str| !operation.starts_with("agent:") || own.iter().any(|own| own == operation);
             let mut sequence = 0;
             loop {
-                for (op_id, signal) in due.into_iter().filter(|(operation, _)| concerns(operation)) {
+                for (operation, signal) in due.into_iter().filter(|(operation, _)| concerns(operation)) {
+                    // An agent knows itself by its identifier, whatever its principal is.
+                    let op_id = if operation.starts_with("agent:") { own_name.clone() } else { operation };
                     let message = OpControlMessage { op_id, signal: signal.into(), sequence };
                     sequence += 1;
                     if sender.send(Ok(message)).await.is_err() {

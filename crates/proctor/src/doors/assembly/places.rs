@@ -12,10 +12,10 @@ use proctor_policy::scan::REDACTED_WHOLE;
 use proctor_wire::assembly::proto::common::v1::Decision;
 use proctor_wire::assembly::proto::policy::v1::action_context::Action as Context;
 use proctor_wire::assembly::proto::policy::v1::{
-    CheckActionRequest, CheckActionResponse, ProcessExecContext, RedactRule,
+    CheckActionRequest, CheckActionResponse, NetworkCallContext, ProcessExecContext, RedactRule,
 };
 
-use super::action::{command_line, command_words};
+use super::action::{command_line, command_words, network_url};
 use super::{AssemblyDoor, DOOR};
 use crate::engine::Wait;
 
@@ -30,7 +30,7 @@ enum Form {
     ToolCall,
     ToolResult,
     FileOp,
-    NetworkCall,
+    NetworkCall(NetworkCallContext),
     ProcessExec(ProcessExecContext),
 }
 
@@ -42,7 +42,7 @@ impl Form {
             Some(Context::ToolCall(_)) => Form::ToolCall,
             Some(Context::ToolResult(_)) => Form::ToolResult,
             Some(Context::FileOp(_)) => Form::FileOp,
-            Some(Context::NetworkCall(_)) => Form::NetworkCall,
+            Some(Context::NetworkCall(call)) => Form::NetworkCall(call.clone()),
             Some(Context::ProcessExec(process)) => Form::ProcessExec(process.clone()),
         }
     }
@@ -90,17 +90,40 @@ fn in_request(policy: &Policy, form: &Form, rules: &[RedactRule]) -> Result<Vec<
                 placed.extend(words.ok_or_else(|| rule.field_path.clone())?);
             }
             // It is made of the host and the protocol: those are where it is changed.
-            (Form::NetworkCall, "$.url") => left.push(rule),
+            (Form::NetworkCall(_), "$.url") => left.push(rule),
             (_, path) => {
                 let field_path = place(form, path).ok_or_else(|| path.to_owned())?;
                 placed.push(RedactRule { field_path, replacement: rule.replacement.clone() });
             }
         }
     }
-    match left.first() {
-        Some(rule) if placed.is_empty() => Err(rule.field_path.clone()),
-        _ => Ok(placed),
+    for rule in left {
+        if !matches!(form, Form::NetworkCall(call) if is_clean_without(policy, call, rule, &placed)) {
+            return Err(rule.field_path.clone());
+        }
     }
+    Ok(placed)
+}
+
+/// Whether the changes of a connection's parts leave nothing to change in the URL that is made of them. Only the scanner's own cut can be
+/// made there.
+fn is_clean_without(
+    policy: &Policy,
+    call: &NetworkCallContext,
+    rule: &RedactRule,
+    placed: &[RedactRule],
+) -> bool {
+    let is_own_cut = cut(policy, &network_url(call)) == rule.replacement;
+    let mut changed = call.clone();
+    for change in placed {
+        match change.field_path.as_str() {
+            "$.host" => changed.host.clone_from(&change.replacement),
+            "$.protocol" => changed.protocol.clone_from(&change.replacement),
+            _ => {}
+        }
+    }
+    let url = network_url(&changed);
+    is_own_cut && cut(policy, &url) == url
 }
 
 /// The request's name for a place in the action. What `args_json` and `result_json` hold is called `args` and `result`, as in the protocol's
@@ -117,8 +140,8 @@ fn place(form: &Form, path: &str) -> Option<String> {
         (Form::ToolCall | Form::ToolResult, "metadata", ".tool_source") => {
             return Some("$.tool_source".into());
         }
-        (Form::NetworkCall, "metadata", ".protocol") => return Some("$.protocol".into()),
-        (Form::NetworkCall, "host", "") => "host",
+        (Form::NetworkCall(_), "metadata", ".protocol") => return Some("$.protocol".into()),
+        (Form::NetworkCall(_), "host", "") => "host",
         (Form::FileOp, "path", "") => "path",
         (Form::LlmCall, "model", "") => "model",
         // With words of their own it is a line made of them.
@@ -199,6 +222,10 @@ mod tests {
         Policy::compile(vec![Source::document("policy.yaml", "default: allow\nrules: []\n")]).unwrap()
     }
 
+    fn connection(protocol: &str, host: &str) -> NetworkCallContext {
+        NetworkCallContext { host: host.into(), protocol: protocol.into(), ..NetworkCallContext::default() }
+    }
+
     fn process(words: &[&str]) -> ProcessExecContext {
         let mut words = words.iter().map(|&word| word.to_owned());
         ProcessExecContext { command: words.next().unwrap(), args: words.collect() }
@@ -259,8 +286,8 @@ mod tests {
             (Form::ToolResult, "$.result.key[1]", Some("$.result.key[1]")),
             (Form::ToolResult, "$.url", Some("$.source_url")),
             (Form::FileOp, "$.path", Some("$.path")),
-            (Form::NetworkCall, "$.host", Some("$.host")),
-            (Form::NetworkCall, "$.metadata.protocol", Some("$.protocol")),
+            (Form::NetworkCall(connection("tcp", "db")), "$.host", Some("$.host")),
+            (Form::NetworkCall(connection("tcp", "db")), "$.metadata.protocol", Some("$.protocol")),
             (Form::LlmCall, "$.model", Some("$.model")),
             (Form::LlmCall, "$.text", None),
             (Form::ProcessExec(process(&["ls"])), "$.command", Some("$.command")),
@@ -273,9 +300,20 @@ mod tests {
 
     #[test]
     fn the_url_of_a_connection_is_changed_where_it_comes_from() {
-        let rule = |path: &str| RedactRule { field_path: path.into(), replacement: "x".into() };
-        let both = [rule("$.host"), rule("$.url")];
-        assert_eq!(in_request(&policy(), &Form::NetworkCall, &both).unwrap(), [rule("$.host")]);
-        assert_eq!(in_request(&policy(), &Form::NetworkCall, &both[1..]).unwrap_err(), "$.url");
+        let rule = |path: &str, text: &str| RedactRule { field_path: path.into(), replacement: text.into() };
+        let placed = |protocol: &str, host: &str| {
+            let call = connection(protocol, host);
+            let url = rule("$.url", &cut(&policy(), &network_url(&call)));
+            let host = rule("$.host", &cut(&policy(), host));
+            in_request(&policy(), &Form::NetworkCall(call), &[host, url])
+        };
+        let host = "AKIAQ7W3ERTY5UIOP2XZ.example.org";
+        let [only] = placed("tcp", host).unwrap().try_into().unwrap();
+        assert!(only.field_path == "$.host" && only.replacement.contains("[REDACTED:"), "{only:?}");
+        // The password is one only in the URL.
+        let host = "user:hunter22@db1";
+        assert_eq!(placed("postgres", host).unwrap_err(), "$.url");
+        let other = Form::NetworkCall(connection("tcp", "db"));
+        assert_eq!(in_request(&policy(), &other, &[rule("$.url", "https://else")]).unwrap_err(), "$.url");
     }
 }

@@ -98,25 +98,34 @@ pub(super) struct Ring {
     last: u64,
     /// The number of the last event that is not here any more.
     gone: u64,
+    /// Something could not be taken in.
+    is_behind: bool,
 }
 
 impl Ring {
     fn new(scope: Scope, notices: Receiver<Notice>) -> Ring {
-        Ring { scope, notices, events: VecDeque::new(), last: 0, gone: 0 }
+        Ring { scope, notices, events: VecDeque::new(), last: 0, gone: 0, is_behind: false }
     }
 
     /// Takes in what happened since.
     fn hear(&mut self, engine: &Engine) {
+        if self.is_behind && engine.look_up(|_| ()).is_ok() {
+            self.is_behind = false;
+            self.tell_again(engine);
+        }
         loop {
             match self.notices.try_recv() {
                 Ok(Notice::Policy) => self.push(everything(engine)),
                 Ok(Notice::Decided(id, allowed)) => {
-                    let asked = engine.approval(id).ok().flatten();
-                    let concerns = |asked: &ApprovalInfo| {
-                        engine.look_up(|registry| self.scope.concerns(registry, asked))
-                    };
-                    if asked.is_some_and(|asked| concerns(&asked).unwrap_or(false)) {
-                        self.push(resolved(id, allowed));
+                    let concerns = engine.approval(id).and_then(|asked| match asked {
+                        Some(asked) => engine.look_up(|registry| self.scope.concerns(registry, &asked)),
+                        None => Ok(false),
+                    });
+                    match concerns {
+                        Ok(true) => self.push(resolved(id, allowed)),
+                        Ok(false) => {}
+                        // It cannot be known whose it is: told when it can.
+                        Err(_) => self.is_behind = true,
                     }
                 }
                 Ok(Notice::Order { .. } | Notice::Operation { .. } | Notice::Asked(_)) => {}

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use proctor_net::assembly::client::{Client, ClientError, Code, event_size};
 use proctor_wire::assembly::proto::audit::v1::{AuditEvent, ReportEventsRequest};
+use proctor_wire::assembly::proto::common::v1::AgentId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -82,21 +83,6 @@ impl Reports {
             news: Notify::new(),
             not_filed: Trouble::default(),
         }
-    }
-
-    /// Events under the name of the token's holder: SDKs put a name of their own on events, and a gateway takes only those of the holder. The
-    /// name that they claim stays as a label.
-    fn signed(&self, events: &[AuditEvent]) -> Vec<AuditEvent> {
-        let holder = self.holders.now();
-        let mut events = events.to_vec();
-        let Some(holder) = holder else { return events };
-        for event in events.iter_mut().filter(|event| event.agent_id.as_ref() != Some(&holder)) {
-            let claimed = event.agent_id.replace(holder.clone()).unwrap_or_default().agent_id;
-            if !claimed.is_empty() && claimed != holder.agent_id {
-                event.labels.insert("claimed_agent_id".to_owned(), claimed);
-            }
-        }
-        events
     }
 
     /// Takes an event.
@@ -192,7 +178,9 @@ impl Reports {
         let mut parts = VecDeque::from([batch]);
         let mut pause = FIRST_PAUSE;
         while let Some(events) = parts.pop_front() {
-            match client.report_events(ReportEventsRequest { events: self.signed(&events) }).await {
+            let holder = self.holders.now();
+            let signed = signed(holder.clone(), &events);
+            match client.report_events(ReportEventsRequest { events: signed }).await {
                 Ok(_) => {
                     pause = FIRST_PAUSE;
                     trouble.ended("reports are taken by the gateway again");
@@ -207,6 +195,8 @@ impl Reports {
                     }
                     pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
                 }
+                // The token was another one's by the time that they were sent.
+                Err(_) if self.holders.now() != holder => parts.push_front(events),
                 Err(error) if events.len() == 1 => {
                     say(&format!("an event was dropped: {error}"));
                     self.settled(1);
@@ -245,6 +235,20 @@ impl Reports {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Events under the name of the token's holder: SDKs put a name of their own on events, and a gateway takes only those of the holder. The
+/// name that they claim stays as a label.
+fn signed(holder: Option<AgentId>, events: &[AuditEvent]) -> Vec<AuditEvent> {
+    let mut events = events.to_vec();
+    let Some(holder) = holder else { return events };
+    for event in events.iter_mut().filter(|event| event.agent_id.as_ref() != Some(&holder)) {
+        let claimed = event.agent_id.replace(holder.clone()).unwrap_or_default().agent_id;
+        if !claimed.is_empty() && claimed != holder.agent_id {
+            event.labels.insert("claimed_agent_id".to_owned(), claimed);
+        }
+    }
+    events
 }
 
 impl Queue {

@@ -382,3 +382,19 @@ async fn no_depth_of_arguments_makes_an_event_unreadable() {
         }
     }
 }
+
+#[tokio::test]
+async fn two_documents_with_the_same_limit_raise_one_alarm() {
+    let text = "default: allow\nrules: []\nbudget: {calls: {daily: 5}}\n";
+    let (gateway, agent) = one_agent(text).await;
+    let sources = ["a.yaml", "b.yaml"].map(|name| proctor_policy::policy::Source::document(name, text));
+    let compiled = proctor_policy::policy::Policy::compile(sources.to_vec());
+    assert_eq!(gateway.engine().reload(compiled), crate::engine::Reload::Loaded);
+    for number in 0..5 {
+        let decision = gateway.tool(&agent, &format!("tool-{number}"), "{}").await.decision();
+        assert_eq!(decision, Decision::Allow, "check {number}");
+    }
+    let alarms = records(&gateway, RecordKind::Alarm).into_iter();
+    let crossed = alarms.filter(|(envelope, _)| envelope.code == "budget_threshold").count();
+    assert_eq!(crossed, 2, "at the fourth and at the fifth call, once each");
+}

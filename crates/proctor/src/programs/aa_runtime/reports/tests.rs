@@ -17,11 +17,9 @@ fn first(batch: &[AuditEvent]) -> &str {
 #[test]
 fn events_go_under_the_name_of_the_tokens_holder() {
     let named = |name: &str| AgentId { agent_id: name.to_owned(), ..AgentId::default() };
-    let reports = reports();
     let event = AuditEvent { agent_id: Some(named("mine")), ..AuditEvent::default() };
-    assert_eq!(reports.signed(std::slice::from_ref(&event)), std::slice::from_ref(&event));
-    reports.holders.learn(&named("did:key:z"));
-    let signed = reports.signed(std::slice::from_ref(&event)).pop().unwrap();
+    assert_eq!(signed(None, std::slice::from_ref(&event)), std::slice::from_ref(&event));
+    let signed = signed(Some(named("did:key:z")), std::slice::from_ref(&event)).pop().unwrap();
     assert_eq!(signed.agent_id, Some(named("did:key:z")));
     assert_eq!(signed.labels.get("claimed_agent_id").map(String::as_str), Some("mine"));
 }

@@ -104,7 +104,7 @@ impl Rules {
                 &format!("anomalies:\n  loops: {{ count: {count}, window: {seconds}s, then: suspend }}\n");
         }
         if self.observes {
-            text += "observe: [\"on *\"]\n";
+            text += "observe: [\"name:on *\"]\n";
         }
         text += "rules:\n  - { id: no-system-files, when: 'action.writes.exists(p, p.startsWith(\"/etc/\"))', then: deny }\n";
         if let Some(minutes) = self.asks {
