@@ -118,7 +118,7 @@ fn own(config: &Config, state: &StateDir, ledger: Ledger) -> Result<Access, Fail
         answer: config.answer,
     };
     let engine = Arc::new(Engine::start(parts)?);
-    crate::allocator::give_back();
+    crate::allocator::keep_for_work();
     let ahp = AhpDoor::new(Arc::clone(&engine), config.ahp.clone());
     let owner = Owner { engine, ahp };
     owner::listen(state, owner.clone())?;

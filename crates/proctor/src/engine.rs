@@ -344,7 +344,7 @@ impl Engine {
             agent: proposal.agent.clone(),
             session: proposal.session.clone(),
         };
-        let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door)?;
+        let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door, place)?;
         let mut notices: Vec<Notice> = Vec::new();
         notices.extend(self.end_budget_suspension(&mut inner, &policy, &proposal.caller));
         let now = self.clock.now();

@@ -1,5 +1,6 @@
 //! What only a program has: the real clock, real randomness, real paths.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use proctor_core::normalise::PathResolver;
@@ -29,9 +30,39 @@ impl Randomness for SystemRandomness {
         reason = "without randomness neither keys nor salts nor ids are safe: stopping is the only answer"
     )]
     fn fill(&self, buffer: &mut [u8]) {
-        if let Err(error) = getrandom::fill(buffer) {
+        if let Err(error) = DRAWN.with_borrow_mut(|drawn| drawn.fill(buffer)) {
             panic!("the operating system gives no randomness: {error}");
         }
+    }
+}
+
+thread_local! {
+    static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { bytes: [0; 512], used: 512 }) };
+}
+
+/// Randomness that was drawn ahead: each call to the operating system costs as much as a good part of a decision.
+struct Drawn {
+    bytes: [u8; 512],
+    used: usize,
+}
+
+impl Drawn {
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<(), getrandom::Error> {
+        if buffer.len() > self.bytes.len() {
+            return getrandom::fill(buffer);
+        }
+        if self.used + buffer.len() > self.bytes.len() {
+            getrandom::fill(&mut self.bytes)?;
+            self.used = 0;
+        }
+        let end = self.used + buffer.len();
+        if let Some(drawn) = self.bytes.get_mut(self.used..end) {
+            buffer.copy_from_slice(drawn);
+            // What was given out is nowhere else.
+            drawn.fill(0);
+        }
+        self.used = end;
+        Ok(())
     }
 }
 
@@ -59,5 +90,21 @@ impl PathResolver for RealPaths {
         let rest = path.strip_prefix(&existing).ok()?;
         let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
         (real != path).then(|| real.to_string_lossy().into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn randomness_is_never_given_out_twice() {
+        let mut seen = std::collections::HashSet::new();
+        for size in (16..700).chain(16..700) {
+            let mut bytes = vec![0; size];
+            SystemRandomness.fill(&mut bytes);
+            assert!(seen.insert(bytes.get(..16).unwrap().to_vec()), "size {size}");
+            assert!(bytes.as_chunks::<16>().0.iter().all(|part| part.iter().any(|it| *it != 0)));
+        }
     }
 }

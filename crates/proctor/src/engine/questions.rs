@@ -5,6 +5,7 @@ use proctor_core::id::{ApprovalId, RecordId, SessionId};
 use proctor_core::normalise::PathResolver;
 use proctor_core::random::Randomness;
 use proctor_core::session::{Caller, SessionKey};
+use proctor_ledger::Ledger;
 use proctor_policy::budgets::{Remaining, remaining};
 use proctor_policy::judge::{Request, judge};
 use proctor_policy::prepare::prepare;
@@ -106,7 +107,7 @@ impl Engine {
             session: session.to_owned(),
         };
         let mut inner = self.lock()?;
-        self.session(&mut inner, &key, caller, door)
+        self.session(&mut inner, &key, caller, door, Ledger::append_together)
     }
 
     /// Whether a record is in the ledger.

@@ -5,7 +5,7 @@ use proctor_core::id::RecordId;
 use proctor_core::json::Json;
 use proctor_core::record::{Amount, Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
-use proctor_ledger::{NotRecorded, Receipt};
+use proctor_ledger::{Ledger, NotRecorded, Receipt};
 use rust_decimal::Decimal;
 
 use super::filing::Filed;
@@ -149,7 +149,7 @@ impl Engine {
     ) -> Result<Filing, String> {
         let session = {
             let mut inner = self.lock()?;
-            self.session(&mut inner, key, caller, door)?
+            self.session(&mut inner, key, caller, door, Ledger::append_together)?
         };
         let policy = self.policy();
         let mut envelope = self.envelope(RecordKind::Observation);
@@ -201,7 +201,7 @@ impl Engine {
         if self.first_with(&inner, &once)?.is_some() {
             return Ok(None);
         }
-        let session = self.session(&mut inner, &key, caller, door)?;
+        let session = self.session(&mut inner, &key, caller, door, Ledger::append_together)?;
         let mut envelope = self.envelope(RecordKind::Observation);
         envelope.session = Some(session);
         envelope.principal = claimed(&caller.principal);

@@ -1,14 +1,14 @@
 //! Which session a message belongs to: found in the ledger, or begun.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use proctor_core::digest::Digest;
 use proctor_core::id::SessionId;
 use proctor_core::record::{RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 
-use super::{Engine, Inner};
+use super::filing::Filed;
+use super::{Engine, Inner, Place};
 use crate::agents::agent_text;
 
 /// The sessions that were seen lately; a cache of what the ledger knows.
@@ -26,6 +26,7 @@ impl Engine {
         key: &SessionKey,
         caller: &Caller,
         door: &str,
+        place: Place,
     ) -> Result<SessionId, String> {
         let digest = key.digest();
         if let Some(session) = inner.sessions.0.get(&digest) {
@@ -46,7 +47,8 @@ impl Engine {
                 envelope.code = claimed(&self.without_secrets(&key.session));
                 envelope.once = Some(once);
                 // If this fails, so does the decision behind it in the queue, and both are taken again.
-                drop(self.append(inner, envelope, None, Some(Instant::now() + self.answer)));
+                let begun = Filed::new(envelope, None);
+                drop(self.append_together(inner, begun, Vec::new(), Some(self.due()), place));
                 session
             }
         };
