@@ -362,7 +362,9 @@ impl Engine {
         };
         let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
         if Instant::now() >= deadline {
-            notices.into_iter().for_each(|notice| self.tell(notice));
+            for notice in notices {
+                self.tell(notice);
+            }
             return Err("deciding took too long".to_owned());
         }
         let sequence = inner.next;

@@ -133,7 +133,9 @@ impl Engine {
         let recorded = self.filed(filing, wait).await;
         // Also if it is not known yet: whoever follows looks.
         if matches!(recorded, Ok(_) | Err(NotRecorded::Unknown)) {
-            notices.into_iter().for_each(|notice| self.tell(notice));
+            for notice in notices {
+                self.tell(notice);
+            }
         }
         recorded
     }
