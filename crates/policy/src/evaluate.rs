@@ -81,7 +81,10 @@ pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluati
     judge_rules(policy, input, memory, &mut gathered);
     judge_modules(policy, input, memory, &mut gathered);
     riders::judge_findings(&documents, input, &mut gathered);
-    let watched = anomalies::judge(&documents, input, memory, &mut gathered);
+    // What an agent tries while it is stopped says nothing about what it does.
+    let is_stopped = standing.as_ref().is_some_and(|standing| standing.stop.is_some());
+    let watched =
+        if is_stopped { Vec::new() } else { anomalies::judge(&documents, input, memory, &mut gathered) };
     let mut rate = None;
     // Limits only matter for what would otherwise run or be asked about; not asking them keeps the read-set small.
     if !gathered.denies() {

@@ -142,7 +142,13 @@ impl State {
             RecordKind::Settlement => self.settlement(envelope, linked_minute, &mut rows),
             RecordKind::Retracted => self.retracted(envelope, linked_minute, &mut rows),
             RecordKind::Approval => self.approvals.decided(envelope, &mut rows),
-            RecordKind::Agent => self.registry.apply(seq, envelope, &mut rows),
+            RecordKind::Agent => {
+                self.registry.apply(seq, envelope, &mut rows);
+                // An operator who lets an agent go on lets it begin anew.
+                if envelope.code == "resumed" && envelope.name == "operator" {
+                    self.pace.forget_repeats(&envelope.principal, &mut rows);
+                }
+            }
             _ => {}
         }
         self.meters.sweep(envelope.time, &mut rows);

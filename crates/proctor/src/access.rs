@@ -95,6 +95,19 @@ impl Access {
     }
 }
 
+/// Makes the ledger of a state directory that is there, unless it has one.
+pub fn make_ledger(config: &Config) -> Result<(), Failure> {
+    match open_ledger(config, &StateDir::new(&config.state)) {
+        Ok(ledger) => {
+            ledger.close();
+            Ok(())
+        }
+        // Somebody works with it.
+        Err(OpenError::Owned { .. }) => Ok(()),
+        Err(error) => Err(Failure::from(error.to_string())),
+    }
+}
+
 fn open_ledger(config: &Config, state: &StateDir) -> Result<Ledger, OpenError> {
     let key =
         state.key().map_err(|reason| OpenError::UnusableKey { name: "ledger.key".to_owned(), reason })?;

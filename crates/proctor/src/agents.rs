@@ -154,6 +154,14 @@ pub fn operate(engine: &Engine, operation: &str, word: &str, reason: &str, by: &
     }
     let (sequence, operation) = engine.change_agents_now(|registry, _| {
         let operation = operation_of(registry, operation)?;
+        if word == "resume" {
+            let stored = [claimed(&operation), claimed(&identifier(&operation))];
+            match registry.operations().find(|(stopped, _)| stored.iter().any(|name| name == stopped)) {
+                Some((_, false)) => {}
+                Some((_, true)) => return Err(format!("`{operation}` was terminated, and stays so")),
+                None => return Err(format!("`{operation}` is not paused: `proctor op list` shows what is")),
+            }
+        }
         let event = AgentEvent {
             code,
             name: operation.clone(),

@@ -239,7 +239,7 @@ pub struct InitArgs {
     #[arg(long, value_name = "NAME")]
     pub approver: Option<String>,
     /// Where the approver's credential goes (default: the user's configuration folder).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, env = "PROCTOR_CREDENTIAL", value_name = "FILE")]
     pub credential: Option<PathBuf>,
 }
 

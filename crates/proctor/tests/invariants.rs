@@ -99,3 +99,26 @@ fn visit(folder: &std::path::Path, each: &mut impl FnMut(&std::path::Path, &str)
         }
     }
 }
+
+/// The newest version of the C library that Debian 12 has.
+const NEWEST_LIBC: (u32, u32) = (2, 36);
+
+#[test]
+fn the_program_starts_where_the_c_library_is_that_of_debian_12() {
+    let program = std::env::var_os("PROCTOR_RELEASE_BINARY")
+        .map_or_else(|| env!("CARGO_BIN_EXE_proctor").into(), std::path::PathBuf::from);
+    let bytes = std::fs::read(&program).unwrap();
+    let mark = b"GLIBC_";
+    let mut newest = (0, 0);
+    for place in bytes.windows(mark.len()).enumerate().filter(|(_, part)| part == mark).map(|(at, _)| at) {
+        let text: String = bytes[place + mark.len()..]
+            .iter()
+            .map(|byte| char::from(*byte))
+            .take_while(|letter| letter.is_ascii_digit() || *letter == '.')
+            .collect();
+        let mut parts = text.split('.').map(|part| part.parse().unwrap_or(0));
+        newest = newest.max((parts.next().unwrap_or(0), parts.next().unwrap_or(0)));
+    }
+    // Nothing is found where the program is linked with no C library, or with another one.
+    assert!(newest <= NEWEST_LIBC, "{} needs glibc {newest:?}", program.display());
+}

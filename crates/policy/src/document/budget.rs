@@ -61,8 +61,7 @@ fn read_limits(
                 limits.push(Limit { key: format!("{section}{key}"), account, unit, monthly, most });
             }
         };
-        // If both are used up the longer one is the reason.
-        push(&monthly_key, true, monthly);
         push(&daily_key, false, daily);
+        push(&monthly_key, true, monthly);
     }
 }

@@ -1,6 +1,7 @@
 //! Behaviour out of the ordinary: loops, spikes, leaks, unknown hosts, exfiltration. Of several documents that watch for the same, the
 //! smallest numbers, the longest window and the strictest response count.
 
+use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 use proctor_core::record::Amount;
 use rust_decimal::Decimal;
@@ -24,7 +25,9 @@ pub(super) fn judge(
         return Vec::new();
     }
     let mut watched = Vec::new();
-    if let Some((watch, speaker)) = loops(documents) {
+    // A call to a model that does not say what it asks is the same as the one before it.
+    let says_something = input.facts.kind != ActionKind::LlmCall || !input.facts.text.is_empty();
+    if let Some((watch, speaker)) = loops(documents).filter(|_| says_something) {
         judge_loops(watch, speaker, memory, gathered);
         watched.push(amount("repeat", Some(watch.window_secs)));
     }

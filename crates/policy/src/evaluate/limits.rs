@@ -105,9 +105,12 @@ fn judge_budgets(
 ) {
     let budgets =
         documents.iter().filter_map(|document| document.budget.as_ref().map(|budget| (*document, budget)));
-    let limits = budgets
+    let mut limits: Vec<_> = budgets
         .flat_map(|(document, budget)| budget.limits.iter().map(move |limit| (document, budget, limit)))
-        .filter(|(.., limit)| payer.has(limit, input));
+        .filter(|(.., limit)| payer.has(limit, input))
+        .collect();
+    // If several are used up, the longest is the reason.
+    limits.sort_by_key(|(.., limit)| !limit.monthly);
     for (document, budget, limit) in limits {
         let rule = format!("budget.{}", limit.key);
         let Some(from) = window_start(limit, budget, input) else {

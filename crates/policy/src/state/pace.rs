@@ -49,6 +49,11 @@ impl Paces {
         }
     }
 
+    /// Forgets what the principal has repeated.
+    pub(super) fn forget_repeats(&mut self, principal: &str, rows: &mut Vec<Row>) {
+        self.repeats.forget(principal, rows);
+    }
+
     /// How often the principal has proposed the action in the last so many seconds, the part before the present fixed window estimated.
     pub(super) fn repeats(&self, principal: &str, digest: Digest, seconds: u32, now: Timestamp) -> u64 {
         self.repeats.count(principal, digest, seconds, now)

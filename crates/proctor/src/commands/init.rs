@@ -26,15 +26,21 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &InitArgs) -> 
     if state.create(&SystemRandomness)? {
         did.push(format!("made state directory {}", state.path().display()));
     }
+    crate::access::make_ledger(&context.config)?;
     let policy = directory.join("policy.yaml");
     if write_new(&policy, starter(arguments.starter))? {
         did.push(format!("wrote {} ({})", policy.display(), starter_name(arguments.starter)));
     }
     if context.config.file.is_none() {
         let file = directory.join("proctor.toml");
-        let settings = "# Settings of Proctor for this folder and those below it. Flags and PROCTOR_… variables override them.\n\
-                        state = \".proctor\"\npolicy = \"policy.yaml\"\n";
-        if write_new(&file, settings)? {
+        // Relative where it can be, so that the folder can be moved.
+        let own = state.path().strip_prefix(directory).unwrap_or(state.path());
+        let settings = format!(
+            "# Settings of Proctor for this folder and those below it. Flags and PROCTOR_… variables override them.\n\
+             state = {}\npolicy = \"policy.yaml\"\n",
+            Json::from(own.to_string_lossy().as_ref())
+        );
+        if write_new(&file, &settings)? {
             did.push(format!("wrote {}", file.display()));
         }
     }

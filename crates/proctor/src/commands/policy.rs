@@ -184,7 +184,7 @@ fn check_recorded(context: &Context, described: &Described) -> Outcome {
         .with("team", config.team.as_str())
         .with("org", config.org.as_str())
         .with("line", described.line.to_string());
-    let answer = super::records::command(context, &command)?;
+    let answer = super::records::Owner::open_or_make(context)?.command(&command)?;
     if context.json {
         output::data(&answer)?;
     } else {

@@ -22,8 +22,15 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Becomes the owner, or connects to it.
+    /// Becomes the owner of a ledger that is there, or connects to its owner. None is made: an order to a ledger that nobody uses would stop
+    /// nothing.
     pub fn open(context: &Context) -> Result<Owner, Failure> {
+        drop(crate::access::open_reader(&context.config.state)?);
+        Owner::open_or_make(context)
+    }
+
+    /// The same; a ledger is made if there is none.
+    pub fn open_or_make(context: &Context) -> Result<Owner, Failure> {
         let access = Access::open(&context.config, Mode::Command)?;
         Ok(Owner { access, state: StateDir::new(&context.config.state) })
     }

@@ -88,6 +88,16 @@ impl Repeats {
         }
     }
 
+    pub(super) fn forget(&mut self, name: &str, rows: &mut Vec<Row>) {
+        let Some((name, principal)) = self.principals.remove_entry(name) else { return };
+        let mut keys: Vec<(Key, Windows)> = principal.windows.into_iter().collect();
+        keys.sort_unstable_by_key(|(key, _)| *key);
+        for (key, windows) in keys {
+            self.by_end.remove(&(windows.end(key.1), Arc::clone(&name), key));
+            rows.push(Row::delete(FOLD, &row_key(&name, key)));
+        }
+    }
+
     pub(super) fn count(&self, name: &str, digest: Digest, seconds: u32, now: Timestamp) -> u64 {
         let principal = self.principals.get(name);
         let Some(windows) = principal.and_then(|principal| principal.windows.get(&(digest, seconds))) else {

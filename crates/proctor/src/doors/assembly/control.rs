@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::identity::caller_of;
+use super::identity::{caller_of, void_token};
 use super::{AssemblyDoor, Replies, lock, replies};
 use crate::engine::Notice;
 
@@ -83,7 +83,12 @@ impl AssemblyDoor {
                     return;
                 }
             }
-            due = match notices.recv().await {
+            let notice = notices.recv().await;
+            if !self.is_still_held(agent) {
+                let _ = sender.send(Err(void_token())).await;
+                return;
+            }
+            due = match notice {
                 Ok(notice) => self.orders_of(agent, notice, &mut told),
                 // Too much happened at once: what holds now is said again.
                 Err(RecvError::Lagged(_)) => self.standing_orders(agent, &mut told),

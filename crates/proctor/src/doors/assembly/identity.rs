@@ -93,6 +93,16 @@ impl AssemblyDoor {
         self.engine().look_up(|registry| registry.by_token(&digest).cloned())
     }
 
+    /// Whether the token that an agent had when it was looked up is still its own. What cannot be known now is known the next time.
+    pub(super) fn is_still_held(&self, agent: &AgentInfo) -> bool {
+        let token = |agent: &AgentInfo| agent.registration.as_ref().and_then(|own| own.token);
+        let looked = self.engine().look_up(|registry| {
+            let now = registry.get(&agent.principal);
+            now.is_some_and(|now| !now.is_deregistered && token(now) == token(agent))
+        });
+        looked.unwrap_or(true)
+    }
+
     /// Whom the metadata's token belongs to; without one that is known a call is not answered.
     pub(super) fn holder(&self, metadata: &MetadataMap) -> Result<Holder, Status> {
         let token = shown_token(metadata).ok_or_else(|| {
@@ -138,6 +148,11 @@ impl AssemblyDoor {
 pub(super) fn is_claimed(agent: &AgentInfo, id: &AgentId) -> bool {
     let same = |claimed: &str, own: &str| claimed.is_empty() || claimed == own;
     agent.agent == agent_text(&id.agent_id) && same(&id.team_id, &agent.team) && same(&id.org_id, &agent.org)
+}
+
+/// How a stream ends whose token is void.
+pub(super) fn void_token() -> Status {
+    Status::unauthenticated("this token is void: it was replaced, or the agent has deregistered")
 }
 
 /// Who a check is by.

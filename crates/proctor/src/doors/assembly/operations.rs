@@ -5,6 +5,7 @@ use proctor_wire::assembly::proto::policy::v1::{OpControlMessage, OpControlSigna
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
+use super::identity::void_token;
 use super::{AssemblyDoor, Replies, replies};
 use crate::engine::Notice;
 
@@ -26,6 +27,7 @@ impl AssemblyDoor {
         let mut due = self.stopped();
         let door = self.clone();
         let own_name = format!("agent:{}", agent.agent);
+        let agent = agent.clone();
         let own = [own_name.clone(), agent.principal.clone()];
         tokio::spawn(async move {
             let _slot = slot;
@@ -48,6 +50,10 @@ impl AssemblyDoor {
                     () = door.inner.stop.cancelled() => return,
                     () = sender.closed() => return,
                 };
+                if !door.is_still_held(&agent) {
+                    let _ = sender.send(Err(void_token())).await;
+                    return;
+                }
                 due = match notice {
                     Ok(Notice::Operation { operation, code }) => vec![(operation, signal(code))],
                     Ok(_) => Vec::new(),

@@ -143,9 +143,16 @@ fn alert_triggered(subject: &Subject) -> Json {
     let about = subject.linked.as_deref();
     let rule = about.map_or(&envelope.rule, |about| &about.envelope.rule);
     let rule = if rule.is_empty() { &envelope.code } else { rule };
+    // What gave the alarm, whatever rule had the last word on the action.
+    let rule = anomaly(&envelope.code).unwrap_or(rule);
     let (severity, meaning) = alert(&envelope.code);
     let action = about.map_or(envelope.tool.as_str(), Subject::action_name);
-    let description = if action.is_empty() { meaning.to_owned() } else { format!("{meaning}: {action}") };
+    let problem = subject.body.get("problem").and_then(Json::as_str).filter(|text| text.len() <= MAX_CONTEXT);
+    let description = match problem {
+        Some(problem) => problem.to_owned(),
+        None if action.is_empty() => meaning.to_owned(),
+        None => format!("{meaning}: {action}"),
+    };
     let mut context = Json::object().with("door", envelope.door.as_str());
     if !action.is_empty() {
         context.push("action", action);
@@ -162,12 +169,24 @@ fn alert_triggered(subject: &Subject) -> Json {
         }
     }
     Json::object()
-        .with("alert_rule_id", rule.as_str())
+        .with("alert_rule_id", rule)
         .with("alert_name", envelope.code.as_str())
         .with("severity", severity)
         .with("agent_id", agent_id(envelope))
         .with("description", description)
         .with("context", context)
+}
+
+/// The rule of an alarm about an anomaly.
+fn anomaly(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "loop" => "anomaly.loops",
+        "spike" => "anomaly.spikes",
+        "leak" => "anomaly.leaks",
+        "unknown_host" => "anomaly.unknown_hosts",
+        "exfiltration" => "anomaly.exfiltration",
+        _ => return None,
+    })
 }
 
 /// How bad an alarm is, and what it means.

@@ -171,3 +171,19 @@ async fn operations_are_paused_and_terminated() {
     }
     assert!(operate(engine, "nonsense", "pause", "", "uid:0").is_err());
 }
+
+#[tokio::test]
+async fn a_stream_ends_when_its_token_is_void() {
+    let (mut gateway, mut agent) = one_agent(ALLOW_ALL).await;
+    let mut stream = orders(&gateway, &agent).await;
+    assert!(next(&mut stream).await.starts_with("policy "), "what is in force");
+    gateway.register(&mut agent).await.unwrap();
+    gateway.reload("default: deny\nrules: []\n");
+    let ended = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("it ends");
+    assert_eq!(ended.unwrap().unwrap_err().code(), Code::Unauthenticated);
+    let mut stream = orders(&gateway, &agent).await;
+    assert!(next(&mut stream).await.starts_with("policy "));
+    give_order(&gateway, &agent, Order::Deregister, "gone");
+    let ended = tokio::time::timeout(Duration::from_secs(20), stream.next()).await.expect("it ends");
+    assert_eq!(ended.unwrap().unwrap_err().code(), Code::Unauthenticated);
+}

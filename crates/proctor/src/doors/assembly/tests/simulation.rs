@@ -556,7 +556,9 @@ impl Life {
     }
 
     fn operate_on(&mut self, name: String, word: &str) {
-        operate(self.gateway.engine(), &name, word, "as ordered", "uid:0").unwrap();
+        let ordered = operate(self.gateway.engine(), &name, word, "as ordered", "uid:0");
+        let is_refused = word == "resume" && self.model.operations.get(&name) == Some(&true);
+        assert_eq!(ordered.is_err(), is_refused, "{word} {name}: {ordered:?}");
         match (word, self.model.operations.get(&name)) {
             ("resume", Some(false)) => drop(self.model.operations.remove(&name)),
             ("resume", _) => {}
@@ -616,9 +618,8 @@ impl Life {
         if self.random.below(2) == 0 {
             self.gateway.restart().await;
         } else {
-            // What stands behind an answer in the queue may be lost in a crash, but then it is not known what is. An order that changes
-            // nothing is on record after all of it.
-            operate(self.gateway.engine(), "nobody:nothing", "resume", "", "uid:0").unwrap();
+            // What stands in the queue may be lost in a crash, but then it is not known what is: all of it is waited for.
+            self.gateway.engine().ledger().checkpoint().unwrap();
             self.gateway.crash().await;
             self.lived.crashes += 1;
         }

@@ -24,6 +24,11 @@ pub enum What {
 }
 
 impl What {
+    /// Calls to models do not say what they ask.
+    pub fn can_loop(self) -> bool {
+        !matches!(self, What::Think { .. })
+    }
+
     pub fn random(random: &SeededRandomness) -> What {
         match random.below(18) {
             0..3 => What::Search,

@@ -190,6 +190,7 @@ impl Model {
         let parent = self.agents.get(&who).and_then(|agent| agent.parent);
         let is_orphan = parent.is_some_and(|parent| !self.is_registered(parent));
         let Some(agent) = self.agents.get_mut(&who) else { return false };
+        self.proposed.retain(|(proposer, ..), _| *proposer != who);
         agent.suspended.clear();
         agent.killed = false;
         agent.adrift |= is_orphan;
@@ -341,8 +342,9 @@ impl Model {
     pub fn check(&mut self, ask: &Ask, now: i64) -> Expected {
         self.speaks(ask.who, now);
         self.refresh(ask.who, now);
+        let is_stopped = self.stop(ask.who).or_else(|| self.operation_stop(ask)).is_some();
         let expected = self.judge(ask, now);
-        if let Some((_, seconds)) = self.rules.loops {
+        if let Some((_, seconds)) = self.rules.loops.filter(|_| !is_stopped && ask.what.can_loop()) {
             self.proposed.entry((ask.who, ask.what, seconds)).or_default().push(now);
         }
         self.moment += 1;
@@ -364,7 +366,7 @@ impl Model {
     fn judge(&mut self, ask: &Ask, now: i64) -> Expected {
         let stop = self.stop(ask.who).or_else(|| self.operation_stop(ask));
         let is_observed = self.rules.observes && ask.who == OBSERVED && stop.is_none();
-        let is_loop = self.is_loop(ask, now);
+        let is_loop = stop.is_none() && ask.what.can_loop() && self.is_loop(ask, now);
         let used_up = self.used_up(ask.who, now);
         let (approvals, expected) = (self.approvals.clone(), self.rule(ask, stop, is_loop, &used_up, now));
         if is_observed && expected.decision != Decision::Allow {
