@@ -71,7 +71,7 @@ impl Rules {
             suspends: random.below(2) == 0,
             searches: (random.below(4) > 0).then(|| 1 + u32::try_from(random.below(4)).unwrap()),
             asks: (random.below(5) > 0).then(|| 5 + below(120)),
-            loops: (random.below(3) > 0).then(|| (3 + below(3), 60 * (1 + below(30)))),
+            loops: (random.below(3) > 0).then(|| (2 + below(3), 60 * (10 + below(50)))),
             observes: random.below(2) == 0,
             number,
         }
