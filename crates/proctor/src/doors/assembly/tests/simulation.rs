@@ -559,8 +559,14 @@ impl Life {
 
     fn operate_on(&mut self, name: String, word: &str) {
         let ordered = operate(self.gateway.engine(), &name, word, "as ordered", "uid:0");
-        let is_refused = word == "resume" && self.model.operations.get(&name) == Some(&true);
+        let who = self.agents.iter().position(|agent| name == format!("agent:{}", agent.did()));
+        let known = self.model.operations.get(&name);
+        let is_nobody = known.is_none() && who.is_some_and(|who| !self.model.agents.contains_key(&who));
+        let is_refused = is_nobody || (word == "resume" && known == Some(&true));
         assert_eq!(ordered.is_err(), is_refused, "{word} {name}: {ordered:?}");
+        if is_refused {
+            return;
+        }
         match (word, self.model.operations.get(&name)) {
             ("resume", Some(false)) => drop(self.model.operations.remove(&name)),
             ("resume", _) => {}
