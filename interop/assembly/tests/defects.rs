@@ -143,7 +143,7 @@ budget: { daily_limit_usd: 1000000000, monthly_limit_usd: 1000000000 }
 const PARTS: usize = 9;
 
 /// How much more the last part may cost than the first. The released gateway, for which a check costs more with each, is above it after 18,000.
-const TOLERANCE: f64 = 1.3;
+const TOLERANCE: f64 = 1.4;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_costs_no_more_after_many() {
