@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proctor_core::record::{Envelope, RecordKind};
+use proctor_ledger::store::Durability;
 use proctor_ledger::writer::Retract;
 use proctor_ledger::{Draft, NotRecorded, StateRow};
 
@@ -328,4 +329,28 @@ fn a_record_whose_caller_left_it_stands() {
     stuck.let_go();
     ledger.close();
     assert_in_order(dir.path());
+}
+
+#[test]
+fn what_was_placed_quietly_is_written_by_who_helps_or_by_the_writer() {
+    for durability in [Durability::Process, Durability::Power] {
+        let (dir, world) = (tempfile::tempdir().unwrap(), World::new(24));
+        let (ledger, store) = world.with_faults(dir.path(), |options| options.durability = durability);
+        for seq in 0..20 {
+            let pending = ledger.append_quietly(0, world.coded("alice", "x"), Vec::new());
+            ledger.help();
+            assert_eq!(pending.wait().map(|receipt| receipt.seq()), Ok(seq));
+        }
+        // Who finds the writer at work does not wait for it, and the writer sees what was put there meanwhile.
+        let stuck = store.stick();
+        let first = ledger.append(world.coded("alice", "first"));
+        stuck.wait_until_stuck();
+        let second = ledger.append_quietly(0, world.coded("alice", "second"), Vec::new());
+        ledger.help();
+        stuck.let_go();
+        assert_eq!(first.wait().map(|receipt| receipt.seq()), Ok(20));
+        assert_eq!(second.wait().map(|receipt| receipt.seq()), Ok(21));
+        ledger.close();
+        assert_in_order(dir.path());
+    }
 }
