@@ -61,6 +61,17 @@ pub struct Evaluation {
 /// How long an approval waits if nothing says otherwise: 300 seconds.
 const APPROVAL_SECONDS: u32 = 300;
 
+/// The rule that an alarm about an anomaly belongs to; none for other alarms.
+///
+/// ```
+/// use proctor_policy::evaluate::anomaly_rule;
+/// assert_eq!(anomaly_rule("loop"), Some("anomaly.loops"));
+/// assert_eq!(anomaly_rule("malformed"), None);
+/// ```
+pub fn anomaly_rule(alarm: &str) -> Option<&'static str> {
+    anomalies::rule_of(alarm)
+}
+
 /// Decides. There is no error: what cannot be decided is denied.
 pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluation {
     let documents: Vec<&Document> =

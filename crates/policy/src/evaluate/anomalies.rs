@@ -64,6 +64,11 @@ pub(super) fn judge(
     watched
 }
 
+/// The rule that an alarm about an anomaly belongs to.
+pub(super) fn rule_of(alarm: &str) -> Option<&'static str> {
+    Anomaly::ALL.into_iter().find(|anomaly| anomaly.alarm() == alarm).map(Anomaly::rule)
+}
+
 #[derive(Clone, Copy)]
 enum Anomaly {
     Loop,
@@ -74,6 +79,9 @@ enum Anomaly {
 }
 
 impl Anomaly {
+    const ALL: [Anomaly; 5] =
+        [Anomaly::Loop, Anomaly::Spike, Anomaly::Leak, Anomaly::UnknownHost, Anomaly::Exfiltration];
+
     const fn alarm(self) -> &'static str {
         match self {
             Anomaly::Loop => "loop",

@@ -13,6 +13,8 @@ use proctor_ledger::store::{Filter, Order};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
+use proctor_policy::evaluate::anomaly_rule;
+
 use super::EventKind;
 use crate::followers::agents::{Agents, StatusChange};
 use crate::followers::subject::{Subject, assembly_decision, hex, short_hash};
@@ -144,7 +146,7 @@ fn alert_triggered(subject: &Subject) -> Json {
     let rule = about.map_or(&envelope.rule, |about| &about.envelope.rule);
     let rule = if rule.is_empty() { &envelope.code } else { rule };
     // What gave the alarm, whatever rule had the last word on the action.
-    let rule = anomaly(&envelope.code).unwrap_or(rule);
+    let rule = anomaly_rule(&envelope.code).unwrap_or(rule);
     let (severity, meaning) = alert(&envelope.code);
     let action = about.map_or(envelope.tool.as_str(), Subject::action_name);
     let problem = subject.body.get("problem").and_then(Json::as_str).filter(|text| text.len() <= MAX_CONTEXT);
@@ -175,18 +177,6 @@ fn alert_triggered(subject: &Subject) -> Json {
         .with("agent_id", agent_id(envelope))
         .with("description", description)
         .with("context", context)
-}
-
-/// The rule of an alarm about an anomaly.
-fn anomaly(code: &str) -> Option<&'static str> {
-    Some(match code {
-        "loop" => "anomaly.loops",
-        "spike" => "anomaly.spikes",
-        "leak" => "anomaly.leaks",
-        "unknown_host" => "anomaly.unknown_hosts",
-        "exfiltration" => "anomaly.exfiltration",
-        _ => return None,
-    })
 }
 
 /// How bad an alarm is, and what it means.
