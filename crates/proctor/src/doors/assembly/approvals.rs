@@ -12,7 +12,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tonic::{Request, Response, Status};
 
-use super::identity::Holder;
+use super::identity::{Holder, void_token};
 use super::{AssemblyDoor, Replies, replies, unavailable};
 use crate::engine::{ApprovalRefusal, Notice};
 
@@ -94,6 +94,12 @@ impl ApprovalService for AssemblyDoor {
                     Err(RecvError::Closed) => return,
                     Ok(_) => continue,
                 };
+                if let Holder::Agent(agent) = &holder
+                    && !door.is_still_held(agent)
+                {
+                    let _ = sender.send(Err(void_token())).await;
+                    return;
+                }
                 for approval in asked.unwrap_or_default() {
                     if sender.send(Ok(event(approval))).await.is_err() {
                         return;

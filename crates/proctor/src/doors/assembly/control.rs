@@ -84,16 +84,18 @@ impl AssemblyDoor {
                 }
             }
             let notice = notices.recv().await;
-            if !self.is_still_held(agent) {
-                let _ = sender.send(Err(void_token())).await;
-                return;
-            }
+            let is_own =
+                matches!(&notice, Ok(Notice::Order { principal, .. }) if *principal == agent.principal);
             due = match notice {
                 Ok(notice) => self.orders_of(agent, notice, &mut told),
                 // Too much happened at once: what holds now is said again.
                 Err(RecvError::Lagged(_)) => self.standing_orders(agent, &mut told),
                 Err(RecvError::Closed) => return,
             };
+            if (is_own || !due.is_empty()) && !self.is_still_held(agent) {
+                let _ = sender.send(Err(void_token())).await;
+                return;
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::identity::void_token;
 use super::rings::Ring;
 use super::{AssemblyDoor, Replies, lock, replies};
 use crate::engine::Notice;
@@ -75,7 +76,7 @@ impl AssemblyDoor {
             };
             let ring = door.ring(&agent, &name, notices);
             let sent = lock(&ring).listen(door.engine(), seen);
-            let feed = Feed { door, ring, sent };
+            let feed = Feed { door, agent, ring, sent };
             feed.run(requests, wakes, &sender).await;
         });
         Ok(replies(receiver))
@@ -107,6 +108,7 @@ fn nameless() -> Status {
 
 struct Feed {
     door: AssemblyDoor,
+    agent: AgentInfo,
     ring: Arc<Mutex<Ring>>,
     /// The number of the last event that was sent.
     sent: u64,
@@ -121,6 +123,10 @@ impl Feed {
     ) {
         let stop = self.door.inner.stop.clone();
         loop {
+            if !self.door.is_still_held(&self.agent) {
+                let _ = sender.send(Err(void_token())).await;
+                return;
+            }
             let due = lock(&self.ring).after(self.door.engine(), &mut self.sent);
             for event in due {
                 tokio::select! {

@@ -36,7 +36,12 @@ impl AssemblyDoor {
                 |operation: &str| !operation.starts_with("agent:") || own.iter().any(|own| own == operation);
             let mut sequence = 0;
             loop {
-                for (operation, signal) in due.into_iter().filter(|(operation, _)| concerns(operation)) {
+                due.retain(|(operation, _)| concerns(operation));
+                if !due.is_empty() && !door.is_still_held(&agent) {
+                    let _ = sender.send(Err(void_token())).await;
+                    return;
+                }
+                for (operation, signal) in due {
                     // An agent knows itself by its identifier, whatever its principal is.
                     let op_id = if operation.starts_with("agent:") { own_name.clone() } else { operation };
                     let message = OpControlMessage { op_id, signal: signal.into(), sequence };
@@ -50,10 +55,6 @@ impl AssemblyDoor {
                     () = door.inner.stop.cancelled() => return,
                     () = sender.closed() => return,
                 };
-                if !door.is_still_held(&agent) {
-                    let _ = sender.send(Err(void_token())).await;
-                    return;
-                }
                 due = match notice {
                     Ok(Notice::Operation { operation, code }) => vec![(operation, signal(code))],
                     Ok(_) => Vec::new(),

@@ -132,6 +132,19 @@ async fn agents_watch_their_own_team_and_not_without_end() {
 }
 
 #[tokio::test]
+async fn a_watcher_whose_token_is_void_hears_no_more() {
+    let (gateway, mut agent) = with_alice(AssemblySettings::default()).await;
+    let watching =
+        gateway.door.watch_approvals(with_token(WatchApprovalsRequest {}, &agent.token)).await.unwrap();
+    let mut watching = watching.into_inner();
+    gateway.tool(&agent, "deploy", "{}").await;
+    assert!(watching.next().await.unwrap().is_ok());
+    gateway.register(&mut agent).await.unwrap();
+    gateway.tool(&agent, "deploy", r#"{"again":1}"#).await;
+    assert_eq!(watching.next().await.unwrap().unwrap_err().code(), Code::Unauthenticated);
+}
+
+#[tokio::test]
 async fn watchers_hear_of_new_requests_and_expired_ones_end_as_denies() {
     let (gateway, agent) = with_alice(AssemblySettings::default()).await;
     let watching = gateway.door.watch_approvals(with_token(WatchApprovalsRequest {}, ALICE)).await.unwrap();
