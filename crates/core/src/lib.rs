@@ -22,6 +22,7 @@ pub mod digest;
 pub mod id;
 pub mod json;
 pub mod normalise;
+pub mod printable;
 pub mod random;
 pub mod record;
 pub mod session;

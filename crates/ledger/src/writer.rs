@@ -72,33 +72,54 @@ pub struct StateRow {
 }
 
 /// Why a draft was not recorded. Only a deny can be answered without a receipt.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotRecorded {
-    /// Its time to answer was over.
-    #[error("not recorded: the time to answer was over")]
+    /// The deadline passed before the draft was written.
     Deadline,
-    /// It could not be written, or cannot be a record.
-    #[error("not recorded: {0}")]
+    /// Writing failed, or the draft cannot be a record.
     Failed(String),
     /// There is a record with the same `once` key.
-    #[error("not recorded: record {first} has the same `once` key")]
     Once {
         /// The sequence of that record.
         first: u64,
     },
     /// The queue stayed full until the deadline.
-    #[error("not recorded: the ledger could not keep up until the time to answer was over")]
     Full,
     /// The ledger is closed.
-    #[error("not recorded: the ledger is closed")]
     Closed,
-    /// Its time to answer was over before it was known. It may be on record; the caller left it there.
-    #[error("it is not known whether this was recorded: the time to answer was over")]
+    /// The deadline passed while the outcome was not known yet. The draft may be on record; the caller left it there.
     Unknown,
     /// A draft before it failed, on whose effects this one may build: reload the state and decide again.
-    #[error("not recorded: a record before it failed")]
     Stale,
 }
+
+impl NotRecorded {
+    /// The cause as a clause of its own, for messages that already say that something was not recorded.
+    pub fn cause(&self) -> String {
+        match self {
+            NotRecorded::Deadline => "the time to answer was over".to_owned(),
+            NotRecorded::Failed(reason) => reason.clone(),
+            NotRecorded::Once { first } => format!("record {first} has the same `once` key"),
+            NotRecorded::Full => "the ledger could not keep up until the time to answer was over".to_owned(),
+            NotRecorded::Closed => "the ledger is closed".to_owned(),
+            NotRecorded::Unknown => {
+                "it is not known whether this was recorded: the time to answer was over".to_owned()
+            }
+            NotRecorded::Stale => "a record before it failed".to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for NotRecorded {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotRecorded::Unknown => formatter.write_str(&self.cause()),
+            _ => write!(formatter, "not recorded: {}", self.cause()),
+        }
+    }
+}
+
+impl std::error::Error for NotRecorded {}
 
 /// Tells what state rows follow from a retraction: the ledger stores rows, but does not know what they mean.
 pub trait Retract: Send {

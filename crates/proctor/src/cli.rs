@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use proctor_door_assembly::AssemblyMode;
+
 use crate::config::{Durability, Overrides};
-use crate::doors::assembly::AssemblyMode;
 
 /// Tests, supervises, audits and schedules AI agents.
 #[derive(Debug, Parser)]
@@ -201,7 +202,7 @@ pub struct ServeArgs {
 pub struct AssemblyArgs {
     /// Whether agents must prove who they are (strict, the default), or may have free identifiers and ask without a token (relaxed).
     #[arg(long, env = "PROCTOR_ASSEMBLY_MODE", value_name = "MODE", value_enum)]
-    pub assembly_mode: Option<AssemblyMode>,
+    pub assembly_mode: Option<AssemblyModeArg>,
     /// Unix socket of Agent Assembly's services (default: `run/assembly.sock` in the state directory).
     #[arg(long, env = "PROCTOR_ASSEMBLY_SOCKET", value_name = "PATH")]
     pub assembly_socket: Option<PathBuf>,
@@ -507,4 +508,22 @@ pub struct VerdictArgs {
     /// The approver's credential (default: the one that `init` made).
     #[arg(long, env = "PROCTOR_CREDENTIAL", value_name = "FILE")]
     pub credential: Option<PathBuf>,
+}
+
+/// The values of `--assembly-mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum AssemblyModeArg {
+    /// Agents are did:key identities that prove to hold their key, and every check needs a token.
+    Strict,
+    /// Agents may also have free identifiers; checks without a token are those of one principal, `anonymous`.
+    Relaxed,
+}
+
+impl From<AssemblyModeArg> for AssemblyMode {
+    fn from(mode: AssemblyModeArg) -> AssemblyMode {
+        match mode {
+            AssemblyModeArg::Strict => AssemblyMode::Strict,
+            AssemblyModeArg::Relaxed => AssemblyMode::Relaxed,
+        }
+    }
 }

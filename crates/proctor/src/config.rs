@@ -4,15 +4,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proctor_core::session::Caller;
+use proctor_door_ahp::AhpSettings;
+use proctor_door_assembly::{AssemblyMode, AssemblySettings};
+use proctor_engine::access::local_caller;
+use proctor_engine::settings::{Durability as LedgerDurability, Settings as EngineSettings};
+use proctor_engine::tokens::{self, TokenTable};
 use serde::Deserialize;
 
 use crate::cli::{AhpArgs, AssemblyArgs};
-use crate::doors::assembly::{AssemblyMode, AssemblySettings};
-
-mod tokens;
-
-pub use tokens::Token;
 
 /// What the file may say. Unknown keys are refused.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -88,21 +87,6 @@ struct AhpTable {
     workspace: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TokenTable {
-    name: String,
-    #[serde(default)]
-    team: String,
-    #[serde(default)]
-    org: String,
-    #[serde(default)]
-    approver: bool,
-    sha256: Option<String>,
-    file: Option<PathBuf>,
-    env: Option<String>,
-}
-
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GateTable {
@@ -123,24 +107,12 @@ pub enum Durability {
 /// The settings in force.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The state directory.
-    pub state: PathBuf,
-    /// Whether something says so: a flag, a variable or the file. Otherwise it is the usual one.
+    /// The engine: state directory, policy, and as whom this user acts.
+    pub engine: EngineSettings,
+    /// Whether a flag, a variable or the file names the state directory. Otherwise it is the default one.
     pub state_is_named: bool,
-    /// The policy: a file or a folder.
-    pub policy: Option<PathBuf>,
-    /// When an answer may go out.
-    pub durability: Durability,
-    /// The configured name of the agent that this user runs.
-    pub agent: String,
-    /// Its team.
-    pub team: String,
-    /// Its organisation.
-    pub org: String,
     /// File of trusted keys.
     pub trusted: Option<PathBuf>,
-    /// How long an answer may take before it is deny.
-    pub answer: Duration,
     /// The file that was read.
     pub file: Option<PathBuf>,
     /// Where HTTP listens.
@@ -170,7 +142,7 @@ pub struct AssemblyConfig {
     pub open: bool,
 }
 
-/// Where events go.
+/// The webhook, with the sources of its secret.
 #[derive(Debug, Clone)]
 pub struct WebhookConfig {
     /// The address.
@@ -192,31 +164,6 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// Who signs the certificates of callers, if they must have one.
     pub client_ca: Option<PathBuf>,
-}
-
-/// The door of the Agent Harness Protocol.
-#[derive(Debug, Clone)]
-pub struct AhpSettings {
-    /// How long an answer may take before it is `block`.
-    pub answer: Duration,
-    /// How long an answer is held back for a person to decide.
-    pub hold: Duration,
-    /// The Unix socket; none: in the state directory.
-    pub socket: Option<PathBuf>,
-    /// Events at most this deep.
-    pub max_depth: u32,
-    /// At most this many events in a batch.
-    pub batch_size: u64,
-    /// Whether events may lack `timestamp` and `depth`.
-    pub lenient: bool,
-    /// The folder that context comes from.
-    pub workspace: PathBuf,
-    /// The configured name of the agent that this user runs.
-    pub agent: String,
-    /// Who acts on standard input.
-    pub this_user: Caller,
-    /// Who may call over a network.
-    pub tokens: Vec<Token>,
 }
 
 /// How long the door takes at most.
@@ -281,14 +228,14 @@ impl Config {
         );
         let answer_ms = overrides.answer_ms.or(file.ahp.answer_ms).unwrap_or(ANSWER_MS);
         let hold_ms = overrides.ahp.hold_ms.or(file.ahp.hold_ms).unwrap_or(0);
-        let tokens =
-            file.token.iter().map(|token| tokens::read(token, &base)).collect::<Result<Vec<_>, _>>()?;
+        let tokens = file.token.iter().map(|token| tokens::read(token, &base)).collect::<Result<Vec<_>, _>>();
+        let tokens = tokens.map_err(|error| error.to_string())?;
         if hold_ms != 0 && hold_ms.saturating_add(500) > answer_ms {
             return Err(format!(
                 "`ahp.hold_ms` ({hold_ms}) must leave half a second of `ahp.answer_ms` ({answer_ms})"
             ));
         }
-        tokens::check(&tokens)?;
+        tokens::check(&tokens).map_err(|error| error.to_string())?;
         let (certificate, key, client_ca) = &overrides.tls;
         let in_file = file.tls.as_ref();
         let tls = match (
@@ -312,12 +259,17 @@ impl Config {
             lenient: overrides.ahp.lenient.or(file.ahp.lenient).unwrap_or(false),
             workspace: place(&overrides.ahp.workspace, &file.ahp.workspace).unwrap_or_else(|| base.clone()),
             agent: agent.clone(),
-            this_user: crate::access::local_caller(rustix::process::getuid().as_raw(), &agent, &team, &org),
+            this_user: local_caller(rustix::process::getuid().as_raw(), &agent, &team, &org),
             tokens,
         };
         let assembly = AssemblyConfig {
             door: AssemblySettings {
-                mode: overrides.assembly.assembly_mode.or(file.assembly.mode).unwrap_or_default(),
+                mode: overrides
+                    .assembly
+                    .assembly_mode
+                    .map(AssemblyMode::from)
+                    .or(file.assembly.mode)
+                    .unwrap_or_default(),
                 tenanted: file.assembly.tenanted.unwrap_or(false),
                 agents_approve: file.assembly.agents_approve.unwrap_or(false),
                 heartbeat: Duration::from_secs(file.assembly.heartbeat_secs.unwrap_or(30).clamp(1, 86_400)),
@@ -341,14 +293,19 @@ impl Config {
             tls,
             ahp,
             state_is_named: state.is_some(),
-            state: state.unwrap_or_else(|| base.join(".proctor")),
-            policy: place(&overrides.policy, &file.policy),
-            durability: overrides.durability.or(file.durability).unwrap_or_default(),
-            agent,
-            team,
-            org,
+            engine: EngineSettings {
+                state: state.unwrap_or_else(|| base.join(".proctor")),
+                policy: place(&overrides.policy, &file.policy),
+                durability: match overrides.durability.or(file.durability).unwrap_or_default() {
+                    Durability::Process => LedgerDurability::Process,
+                    Durability::Power => LedgerDurability::Power,
+                },
+                agent,
+                team,
+                org,
+                answer: Duration::from_millis(overrides.answer_ms.or(file.gate.answer_ms).unwrap_or(8000)),
+            },
             trusted: place(&overrides.trusted, &file.trusted),
-            answer: Duration::from_millis(overrides.answer_ms.or(file.gate.answer_ms).unwrap_or(8000)),
             file: found,
         })
     }
@@ -384,10 +341,10 @@ mod tests {
             &Overrides { agent: Some("y".into()), policy: Some("p.yaml".into()), ..Overrides::default() },
         )
         .unwrap();
-        assert_eq!(config.state, folder.path().join("st"));
-        assert_eq!(config.policy, Some(inner.join("p.yaml")));
-        assert_eq!(config.agent, "y");
-        assert_eq!(config.answer, Duration::from_millis(5));
+        assert_eq!(config.engine.state, folder.path().join("st"));
+        assert_eq!(config.engine.policy, Some(inner.join("p.yaml")));
+        assert_eq!(config.engine.agent, "y");
+        assert_eq!(config.engine.answer, Duration::from_millis(5));
     }
 
     #[test]

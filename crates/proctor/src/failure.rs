@@ -1,5 +1,16 @@
 //! How a command ends: exit codes, and errors for people.
 
+use proctor_engine::EngineError;
+use proctor_engine::access::{AccessError, RelayError};
+use proctor_engine::approvers::CredentialError;
+use proctor_engine::orders::OrderError;
+use proctor_engine::owner::{CommandError, OwnerError};
+use proctor_engine::state_dir::StateDirError;
+use proctor_engine::tokens::TokenError;
+use proctor_engine::traces::SessionError;
+use proctor_ledger::{OpenError, ReadError};
+use proctor_system::private::PrivateError;
+
 /// All went well.
 pub const OK: u8 = 0;
 /// The tool itself failed or was called wrongly.
@@ -45,6 +56,42 @@ impl From<&str> for Failure {
         Failure::from(message.to_owned())
     }
 }
+
+impl From<AccessError> for Failure {
+    fn from(error: AccessError) -> Failure {
+        match error {
+            // One line each: editors and people find their way by them.
+            AccessError::Policy(problems) => Failure::list(problems.iter().map(ToString::to_string)),
+            other => Failure::from(other.to_string()),
+        }
+    }
+}
+
+/// Failures with exit code 1 and the error's own text.
+macro_rules! failures {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure::from(error.to_string())
+            }
+        }
+    )*};
+}
+
+failures!(
+    CommandError,
+    CredentialError,
+    EngineError,
+    OpenError,
+    OrderError,
+    OwnerError,
+    PrivateError,
+    ReadError,
+    RelayError,
+    SessionError,
+    StateDirError,
+    TokenError,
+);
 
 /// What a command gives: an exit code, or a failure.
 pub type Outcome = Result<u8, Failure>;

@@ -6,29 +6,14 @@
 )]
 
 mod access;
-mod agents;
 mod allocator;
-mod approver;
 mod cli;
 mod commands;
 mod config;
-mod doors;
-mod engine;
 mod failure;
-mod followers;
-mod gate;
-mod lines;
-mod log;
+mod logging;
 mod output;
-mod owner;
-mod policy_files;
 mod programs;
-mod reports;
-mod room;
-mod state_dir;
-mod system;
-mod torn;
-mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -51,6 +36,7 @@ fn main() -> ExitCode {
     allocator::keep_little();
     // A file-size limit is an error of a write, not a reason to die.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+    logging::install(programs::log_prefix(&arguments));
     if let Some(code) = programs::run(&arguments) {
         return code;
     }
@@ -67,7 +53,7 @@ fn main() -> ExitCode {
         }
     };
     let outcome = commands::run(cli);
-    log::flush();
+    logging::flush();
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(Failure { code, lines }) => {

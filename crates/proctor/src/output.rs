@@ -10,6 +10,8 @@ use proctor_core::json::Json;
 
 use crate::failure::Failure;
 
+pub use proctor_core::printable::shown;
+
 /// Prints a line of data. A reader that has gone away ends the command quietly.
 pub fn data(line: impl Display) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
@@ -51,28 +53,6 @@ pub fn effect(effect: Effect) -> String {
 /// Dimmed text.
 pub fn dim(text: &str) -> String {
     text.dimmed().to_string()
-}
-
-/// A claimed text as it may go to a terminal: control characters are shown, not obeyed, and long texts are cut.
-pub fn shown(text: &str, width: usize) -> String {
-    let mut out = String::new();
-    for (count, character) in text.chars().enumerate() {
-        if count >= width {
-            out.push('…');
-            break;
-        }
-        if character.is_control() || is_direction_mark(character) {
-            out.extend(character.escape_default());
-        } else {
-            out.push(character);
-        }
-    }
-    out
-}
-
-/// Characters that change the order in which text is shown.
-fn is_direction_mark(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A progress bar on stderr for long work; nothing when nobody watches.
@@ -119,15 +99,4 @@ fn visible_width(cell: &str) -> usize {
 /// The member as text, for printing.
 pub fn member<'a>(value: &'a Json, name: &str) -> &'a str {
     value.get(name).and_then(Json::as_str).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn claimed_text_cannot_play_with_the_terminal() {
-        assert_eq!(shown("a\u{1b}[31mb\u{202e}c\n", 80), "a\\u{1b}[31mb\\u{202e}c\\n");
-        assert_eq!(shown("abcdef", 3), "abc…");
-    }
 }

@@ -1,4 +1,4 @@
-//! Programs that other people's software starts under a name of its own, and that this one is when it is started so.
+//! Multi-call entry points, chosen by `argv[0]`.
 
 pub mod aa_gateway;
 pub mod aa_runtime;
@@ -18,6 +18,12 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
         "attest-engine" => Some(attest_engine::run(rest)),
         _ => None,
     }
+}
+
+/// The text in front of each log line: only `aa-runtime` goes by its own name there.
+pub fn log_prefix(arguments: &[OsString]) -> &'static str {
+    let name = arguments.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == "aa-runtime") { "aa-runtime: " } else { "proctor: " }
 }
 
 /// Whether `--version` is asked of a program that answers it by itself.

@@ -7,7 +7,7 @@ use proctor_core::json::Json;
 
 use crate::cli::ActionArgs;
 use crate::failure::Failure;
-use crate::lines::MAX_LINE;
+use proctor_engine::lines::MAX_LINE;
 
 /// The action that the arguments describe, with its agent and session, which may stand in the JSON as they do for `gate`.
 pub struct Described {

@@ -8,11 +8,11 @@ use proctor_ledger::store::{Filter, Order as Direction};
 use proctor_policy::state::{AgentInfo, Registry};
 
 use super::{Context, records};
-use crate::access::open_reader;
-use crate::agents::{self, Order};
 use crate::cli::{AgentCommand, OpArgs, OpCommand, OrderArgs};
 use crate::failure::{OK, Outcome};
 use crate::output;
+use proctor_engine::access::open_reader;
+use proctor_engine::orders::{self, Order};
 
 pub(super) fn run(context: &Context, command: &AgentCommand) -> Outcome {
     match command {
@@ -26,8 +26,8 @@ pub(super) fn run(context: &Context, command: &AgentCommand) -> Outcome {
 }
 
 fn list(context: &Context, all: bool) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
-    let state = crate::engine::read_state(&reader)?;
+    let reader = open_reader(&context.config.engine.state)?;
+    let state = proctor_engine::read_state(&reader)?;
     let registry = state.registry();
     let mut agents: Vec<&AgentInfo> = registry.list().collect();
     agents.retain(|agent| {
@@ -51,7 +51,7 @@ fn list(context: &Context, all: bool) -> Outcome {
         let shown = if agent.agent.is_empty() { &agent.principal } else { &agent.agent };
         rows.push(vec![
             or_dash(shown, 60),
-            agents::status(registry, agent).to_owned(),
+            orders::status(registry, agent).to_owned(),
             or_dash(&own.name, 24),
             or_dash(&agent.team, 16),
             or_dash(&own.risk, 8),
@@ -64,10 +64,10 @@ fn list(context: &Context, all: bool) -> Outcome {
 }
 
 fn show(context: &Context, named: &str) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
-    let state = crate::engine::read_state(&reader)?;
+    let reader = open_reader(&context.config.engine.state)?;
+    let state = proctor_engine::read_state(&reader)?;
     let registry = state.registry();
-    let agent = agents::find(registry, named)?;
+    let agent = orders::find(registry, named)?;
     let told = told(&reader, agent);
     if context.json {
         let mut out = agent_json(registry, agent);
@@ -85,7 +85,7 @@ fn show(context: &Context, named: &str) -> Outcome {
     };
     line("agent", &agent.agent)?;
     line("principal", &agent.principal)?;
-    line("status", agents::status(registry, agent))?;
+    line("status", orders::status(registry, agent))?;
     if let Some(stop) = registry.stop(&agent.principal) {
         line("why", &stop.reason)?;
     }
@@ -103,7 +103,7 @@ fn show(context: &Context, named: &str) -> Outcome {
         line("registered", &agent.registered_at.to_string())?;
     }
     for child in registry.children(&agent.principal) {
-        line("child", &format!("{} ({})", child.agent, agents::status(registry, child)))?;
+        line("child", &format!("{} ({})", child.agent, orders::status(registry, child)))?;
     }
     for (name, value) in told.as_object().unwrap_or_default() {
         let is_empty = value.as_array().is_some_and(<[Json]>::is_empty)
@@ -139,8 +139,8 @@ fn agent_json(registry: &Registry, agent: &AgentInfo) -> Json {
     let mut out = Json::object()
         .with("agent", agent.agent.as_str())
         .with("principal", agent.principal.as_str())
-        .with("key", crate::doors::assembly::key_of(agent))
-        .with("status", agents::status(registry, agent))
+        .with("key", proctor_engine::orders::key_of(agent))
+        .with("status", orders::status(registry, agent))
         .with("name", own.name)
         .with("team", agent.team.as_str())
         .with("org", agent.org.as_str())
@@ -190,8 +190,8 @@ pub(super) fn run_op(context: &Context, command: &OpCommand) -> Outcome {
 }
 
 fn list_ops(context: &Context) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
-    let state = crate::engine::read_state(&reader)?;
+    let reader = open_reader(&context.config.engine.state)?;
+    let state = proctor_engine::read_state(&reader)?;
     let operations: Vec<(&str, bool)> = state.registry().operations().collect();
     if operations.is_empty() && !context.json {
         output::note("no operation is stopped");

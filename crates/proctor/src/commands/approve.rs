@@ -14,14 +14,14 @@ use proctor_policy::scan::Scanner;
 use proctor_policy::state::{ApprovalInfo, Closing};
 
 use super::{Context, init, records};
-use crate::access::open_reader;
-use crate::approver::{MAX_REASON, Statement, Verdict};
 use crate::cli::{ApproveCommand, VerdictArgs};
-use crate::engine::find_ask;
 use crate::failure::{Failure, OK, Outcome};
 use crate::output;
-use crate::state_dir::{StateDir, read_key};
-use crate::system::SystemClock;
+use proctor_engine::access::open_reader;
+use proctor_engine::approvers::{MAX_REASON, Statement, Verdict};
+use proctor_engine::find_ask;
+use proctor_engine::state_dir::{StateDir, read_key};
+use proctor_system::SystemClock;
 
 pub(super) fn run(context: &Context, command: ApproveCommand) -> Outcome {
     match command {
@@ -34,8 +34,8 @@ pub(super) fn run(context: &Context, command: ApproveCommand) -> Outcome {
 }
 
 fn list(context: &Context, all: bool) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
-    let state = crate::engine::read_state(&reader)?;
+    let reader = open_reader(&context.config.engine.state)?;
+    let state = proctor_engine::read_state(&reader)?;
     let now = SystemClock.now();
     let mut approvals: Vec<&ApprovalInfo> = state.approvals().collect();
     approvals.retain(|approval| all || status(approval, now) == "waiting");
@@ -108,7 +108,7 @@ fn find(reader: &Reader, text: &str) -> Result<ApprovalId, Failure> {
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
-    let state = crate::engine::read_state(reader)?;
+    let state = proctor_engine::read_state(reader)?;
     let found: Vec<ApprovalId> =
         state.approvals().map(|approval| approval.id).filter(|id| id.to_string().starts_with(text)).collect();
     match found.as_slice() {
@@ -121,10 +121,10 @@ fn find(reader: &Reader, text: &str) -> Result<ApprovalId, Failure> {
 }
 
 fn show(context: &Context, text: &str) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
+    let reader = open_reader(&context.config.engine.state)?;
     let id = find(&reader, text)?;
     let ask = find_ask(&reader, id)?.ok_or_else(|| Failure::from(format!("there is no approval {id}")))?;
-    let state = crate::engine::read_state(&reader)?;
+    let state = proctor_engine::read_state(&reader)?;
     let open = state.approvals().find(|approval| approval.id == id);
     let now = SystemClock.now();
     let action = ask.body.pointer("/read_set/action").cloned().unwrap_or_default();
@@ -160,7 +160,7 @@ fn show(context: &Context, text: &str) -> Outcome {
 }
 
 fn decide(context: &Context, arguments: &VerdictArgs, verdict: Verdict) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
+    let reader = open_reader(&context.config.engine.state)?;
     let id = find(&reader, &arguments.id)?;
     drop(reader);
     if arguments.reason.len() > MAX_REASON {
@@ -174,9 +174,9 @@ fn decide(context: &Context, arguments: &VerdictArgs, verdict: Verdict) -> Outco
         None => init::default_credential()?,
     };
     let key = read_key(&file).map_err(|error| {
-        Failure::list([error, "an approver credential is made by `proctor init`".to_owned()])
+        Failure::list([error.to_string(), "an approver credential is made by `proctor init`".to_owned()])
     })?;
-    let state = StateDir::new(&context.config.state);
+    let state = StateDir::new(&context.config.engine.state);
     let statement = Statement {
         ledger: state.key()?.verifier_key().name().to_owned(),
         approval: id,
@@ -195,7 +195,7 @@ fn decide(context: &Context, arguments: &VerdictArgs, verdict: Verdict) -> Outco
 }
 
 fn watch(context: &Context) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
+    let reader = open_reader(&context.config.engine.state)?;
     let size = reader.size().map_err(|error| Failure::from(error.to_string()))?;
     let filter = Filter {
         seqs: Some(size..u64::MAX),

@@ -15,16 +15,18 @@ use proctor_policy::prepare::cut_text;
 use proctor_wire::attest::rpc;
 use serde_json::value::RawValue;
 
-use super::{Context, session};
-use crate::access::{Access, Mode, Owner, open_reader};
+use super::Context;
+use crate::access::{Access, COMMAND, Owner};
 use crate::cli::AssertArgs;
-use crate::doors::attest::{Batch, Evaluator, Recorder, Settings};
 use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
-use crate::programs::attest_engine::variable;
-use crate::reports::{self, Conclusion, Ending, Entry, Findings, NOT_RUN};
-use crate::system::{SystemClock, SystemRandomness};
-use crate::torn::without_torn_words;
-use crate::{output, policy_files};
+use crate::output;
+use crate::programs::attest_engine::{recorder, variable};
+use proctor_door_attest::{Batch, Evaluator, Recorder, Settings};
+use proctor_engine::access::open_reader;
+use proctor_engine::policy_files;
+use proctor_engine::truncated::without_torn_words;
+use proctor_report::{Conclusion, Ending, Entry, Findings, NOT_RUN};
+use proctor_system::{SystemClock, SystemRandomness};
 
 /// A trace with more bytes than this is not put on record, only what was found on it: a record has a limit of its own.
 const MAX_RECORDED: usize = 8 << 20;
@@ -36,7 +38,7 @@ const LONGEST_NAME: usize = 1024;
 const NO_PLUGIN: &str = "no plugin can answer here: nobody would submit its result";
 
 pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
-    let destinations = reports::destinations(&arguments.report).map_err(Failure::list)?;
+    let destinations = proctor_report::destinations(&arguments.report).map_err(Failure::list)?;
     let input::Input { trace_text, trace_source, from_ledger, assertions_file, assertions_text } =
         input::read(context, arguments)?;
     let loaded = load::read(&assertions_file, &assertions_text)?;
@@ -68,7 +70,7 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
     if findings.soft_failures_count.is_none() && too_many_soft_failures(&settings, &findings) {
         findings.soft_failures_count = Some("ATTEST_BUDGET_MAX_COST");
     }
-    let unwritten = reports::write(&findings, &destinations);
+    let unwritten = proctor_report::write(&findings, &destinations);
     print(context, &findings)?;
     let code = exit_code(&findings);
     if !unwritten.is_empty() {
@@ -79,7 +81,7 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
 
 /// The policy whose scanner cuts secrets. None is configured: the one that knows the usual kinds.
 fn policy(context: &Context) -> Result<Policy, Failure> {
-    match &context.config.policy {
+    match &context.config.engine.policy {
         Some(path) => policy_files::load(path)
             .map_err(|problems| Failure::list(problems.iter().map(ToString::to_string))),
         None => Ok(Policy::closed()),
@@ -114,12 +116,12 @@ impl Place {
         if !asked || arguments.no_record {
             return Ok(Place { recorder: Recorder::NOWHERE, owner: None });
         }
-        let access = Access::open(&context.config, Mode::Command)?;
+        let access = Access::open(&context.config, COMMAND)?;
         let owner = match &access {
             Access::Owner(owner) => Some(owner.clone()),
             Access::Relay(_) => None,
         };
-        Ok(Place { recorder: Recorder::new(&context.config, access), owner })
+        Ok(Place { recorder: recorder(&context.config, access), owner })
     }
 
     fn record(
@@ -213,7 +215,7 @@ fn cut(policy: &Policy, text: &str) -> String {
 
 fn print(context: &Context, findings: &Findings) -> Result<(), Failure> {
     let printed =
-        if context.json { output::data(reports::to_json(findings)) } else { listing::print(findings) };
+        if context.json { output::data(proctor_report::to_json(findings)) } else { listing::print(findings) };
     match printed {
         // Nobody reads any more. The exit code must still say what was found.
         Err(Failure { code: OK, .. }) => Ok(()),

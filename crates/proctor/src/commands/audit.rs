@@ -15,11 +15,11 @@ use proctor_ledger::store::{Filter, Order};
 use proctor_policy::state::State;
 
 use super::{Context, bench, records, tiles, verify, verify_chain, witness};
-use crate::access::open_reader;
 use crate::cli::{AuditCommand, FilterArgs};
 use crate::failure::{Failure, NOT_VERIFIED, OK, Outcome, UNDECIDED};
 use crate::output;
-use crate::state_dir::StateDir;
+use proctor_engine::access::open_reader;
+use proctor_engine::state_dir::StateDir;
 
 pub(super) fn run(context: &Context, command: AuditCommand) -> Outcome {
     match command {
@@ -44,7 +44,7 @@ pub(super) fn run(context: &Context, command: AuditCommand) -> Outcome {
 }
 
 fn tail(context: &Context, arguments: &FilterArgs, lines: usize, follow: bool) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
+    let reader = open_reader(&context.config.engine.state)?;
     let filter = records::filter(&reader, arguments)?;
     let fail = |error: proctor_ledger::ReadError| Failure::from(error.to_string());
     let size = reader.size().map_err(fail)?;
@@ -91,7 +91,7 @@ fn sign_now(context: &Context) -> Result<(), Failure> {
 }
 
 fn export(context: &Context, arguments: &FilterArgs, file: Option<&Path>, tiles: Option<&Path>) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
+    let reader = open_reader(&context.config.engine.state)?;
     let filter = records::filter(&reader, arguments)?;
     let whole = filter == Filter::default();
     let needs_checkpoint = match reader.latest_checkpoint() {
@@ -152,7 +152,7 @@ fn prove(context: &Context, record: Option<&str>, consistency: Option<u64>, chec
         return check_proof(context);
     }
     sign_now(context)?;
-    let reader = open_reader(&context.config.state)?;
+    let reader = open_reader(&context.config.engine.state)?;
     let source = LedgerSource::latest(&reader).map_err(|error| Failure::from(error.to_string()))?;
     let fail = |error: proctor_ledger::ReadError| Failure::from(error.to_string());
     let proven = match (record, consistency) {
@@ -213,22 +213,27 @@ fn check_proof(context: &Context) -> Outcome {
 }
 
 fn check(context: &Context) -> Outcome {
-    if !StateDir::new(&context.config.state).exists() && !context.config.state.join("ledger.db").exists() {
-        return Err(Failure::from(format!("there is no ledger in `{}`", context.config.state.display())));
+    if !StateDir::new(&context.config.engine.state).exists()
+        && !context.config.engine.state.join("ledger.db").exists()
+    {
+        return Err(Failure::from(format!(
+            "there is no ledger in `{}`",
+            context.config.engine.state.display()
+        )));
     }
     let bar = output::progress(u64::MAX, "checking");
     // The engine applies a retraction before its next record; until then the rows are right without it.
-    let applied = open_reader(&context.config.state)
-        .map_or(u64::MAX, |reader| crate::engine::retractions_applied(&reader));
+    let applied = open_reader(&context.config.engine.state)
+        .map_or(u64::MAX, |reader| proctor_engine::retractions_applied(&reader));
     let mut refold = Folded { applied, ..Folded::default() };
     let mut progress = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     };
     // The key in the state directory, if it is there: a ledger that somebody made anew with a key of their own is not ours.
-    let key = StateDir::new(&context.config.state).key().ok().map(|key| key.verifier_key().clone());
+    let key = StateDir::new(&context.config.engine.state).key().ok().map(|key| key.verifier_key().clone());
     let options = FsckOptions { key, refold: Some(&mut refold), progress: Some(&mut progress) };
-    let findings = fsck(&context.config.state, options);
+    let findings = fsck(&context.config.engine.state, options);
     bar.finish_and_clear();
     if context.json {
         for finding in &findings {
@@ -251,7 +256,7 @@ fn check(context: &Context) -> Outcome {
 }
 
 fn erase(context: &Context, record: &str, reason: &str) -> Outcome {
-    let reader = open_reader(&context.config.state)?;
+    let reader = open_reader(&context.config.engine.state)?;
     let sequence = records::sequence(&reader, record)?;
     let by = format!("uid:{}", rustix::process::getuid().as_raw());
     let command =
@@ -297,7 +302,8 @@ impl Refold for Folded {
             })
             .collect();
         rows.extend(
-            self.retracted.map(|seq| ExpectedRow { row: crate::engine::applied_retractions(seq), seq: None }),
+            self.retracted
+                .map(|seq| ExpectedRow { row: proctor_engine::applied_retractions(seq), seq: None }),
         );
         rows
     }

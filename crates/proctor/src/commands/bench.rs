@@ -20,7 +20,7 @@ use proctor_ledger::{Draft, Ledger, Options};
 use super::Context;
 use crate::failure::{Failure, OK, Outcome};
 use crate::output;
-use crate::system::{SystemClock, SystemRandomness};
+use proctor_system::{SystemClock, SystemRandomness};
 
 /// Bytes in the body of a record.
 const BODY: usize = 500;
@@ -28,7 +28,7 @@ const BODY: usize = 500;
 const IN_FLIGHT: usize = 1000;
 
 pub(super) fn run(context: &Context, records: u64) -> Outcome {
-    let parent = context.config.state.parent().unwrap_or(std::path::Path::new("."));
+    let parent = context.config.engine.state.parent().unwrap_or(std::path::Path::new("."));
     let scratch = parent.join(format!(".proctor-bench-{}", std::process::id()));
     std::fs::create_dir_all(&scratch)
         .map_err(|error| Failure::from(format!("{}: {error}", scratch.display())))?;

@@ -11,14 +11,15 @@ use proctor_net::ahp::client::{AhpClient, AhpError, ClientOptions, Transport};
 use proctor_net::ahp::{Decision, EventType};
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, init, serve, session};
+use super::{Context, init, serve};
 use crate::access::Owner;
-use crate::approver::{ApproverKeys, Statement, Verdict};
 use crate::config::{Config, Overrides};
 use crate::failure::{FAILED, Failure, OK, Outcome};
 use crate::output;
-use crate::state_dir::StateDir;
-use crate::system::SystemRandomness;
+use proctor_engine::approvers::{ApproverKeys, Statement, Verdict};
+use proctor_engine::state_dir::StateDir;
+use proctor_engine::traces::find_session;
+use proctor_system::SystemRandomness;
 
 const POLICY: &str = include_str!("demo/policy.yaml");
 
@@ -35,7 +36,7 @@ pub(super) fn run(context: &Context) -> Outcome {
     std::fs::write(&policy, POLICY)
         .map_err(|error| Failure::from(format!("{}: {error}", policy.display())))?;
     let config = settings(&folder, &policy)?;
-    let state = StateDir::new(&config.state);
+    let state = StateDir::new(&config.engine.state);
     state.create(&SystemRandomness)?;
     let key = init::make_credential(
         &folder.join("approver.key"),
@@ -191,9 +192,9 @@ fn owner_approves(owner: &Owner, approver: &Approver) -> Result<String, Failure>
 
 fn report(context: &Context, config: &Config, http: &str, steps: &[Step], owner: &Owner) -> Outcome {
     let reader = owner.engine.ledger().reader();
-    let id = session::find(&reader, SESSION)?;
+    let id = find_session(&reader, SESSION)?;
     let alarms = alarms(&reader, id)?;
-    let state = config.state.display().to_string();
+    let state = config.engine.state.display().to_string();
     let as_expected =
         steps.iter().all(|step| step.answer == step.expected) && alarms.iter().any(|code| code == "unasked");
     if context.json {
@@ -246,7 +247,7 @@ fn alarms(reader: &proctor_ledger::Reader, id: proctor_core::id::SessionId) -> R
 }
 
 fn policy_file(config: &Config) -> String {
-    config.policy.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+    config.engine.policy.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
@@ -279,7 +280,7 @@ fn scratch() -> Result<PathBuf, Failure> {
     SystemRandomness.fill(&mut tail);
     let tail: String = tail.iter().map(|byte| format!("{byte:02x}")).collect();
     let folder = std::env::temp_dir().join(format!("proctor-demo-{tail}"));
-    crate::owner::private_folder(&folder)?;
+    proctor_system::private::create_folder(&folder)?;
     std::fs::create_dir_all(folder.join("work"))
         .map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
     Ok(folder)

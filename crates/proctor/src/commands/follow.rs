@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 use crate::config::{Config, WebhookConfig};
-use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::followers::{ChainFollower, EventKind, Handle, WebhookFollower, WebhookSettings};
-use crate::log;
+use proctor_engine::Engine;
+use proctor_follow::{ChainFollower, EventKind, Handle, WebhookFollower, WebhookSettings};
 
 /// How long the chained log may take to be completed when a server stops; what is left is completed at the next start.
 const LOG_DRAIN: Duration = Duration::from_secs(60);
@@ -27,10 +26,9 @@ impl Followers {
     pub fn start(config: &Config, engine: &Engine) -> Result<Followers, Failure> {
         let reader = || engine.ledger().reader();
         let log = config.assembly.audit_dir.as_deref().map(|folder| ChainFollower::start(folder, reader()));
-        let webhook = config
-            .webhook
-            .as_ref()
-            .map(|webhook| WebhookFollower::start(webhook_settings(webhook)?, reader(), &config.state));
+        let webhook = config.webhook.as_ref().map(|webhook| {
+            WebhookFollower::start(webhook_settings(webhook)?, reader(), &config.engine.state)
+        });
         Ok(Followers { log: log.transpose()?, webhook: webhook.transpose()? })
     }
 
@@ -41,7 +39,7 @@ impl Followers {
         for (name, follower, time) in followers {
             let ended = follower.map(|follower| follower.finish(Instant::now() + time));
             if let Some(Err(problem)) = ended {
-                log::say(&format!("{name} is not complete yet, the next start goes on with it: {problem}"));
+                log::info!("{name} is not complete yet, the next start goes on with it: {problem}");
             }
         }
     }

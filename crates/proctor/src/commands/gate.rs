@@ -11,27 +11,33 @@ use proctor_core::json::Json;
 use proctor_core::session::Caller;
 
 use super::Context;
-use crate::access::{Access, Mode, Owner, Relay, local_caller};
-use crate::engine::{Answer, Engine};
+use crate::access::{Access, GATE, Owner};
 use crate::failure::{OK, Outcome};
-use crate::gate::{self, Due};
-use crate::lines::{self, Line, MAX_LINE};
-use crate::room::Room;
-use crate::{log, watch};
+use proctor_door_gate::Due;
+use proctor_engine::access::{Relay, local_caller};
+use proctor_engine::in_flight::Room;
+use proctor_engine::lines::{self, Line, MAX_LINE};
+use proctor_engine::policy_watch;
+use proctor_engine::{Answer, Engine};
 
 /// Answers that may wait to be written.
 const WAITING_ANSWERS: usize = 1024;
 
 pub(super) fn run(context: &Context) -> Outcome {
     let config = &context.config;
-    let caller = local_caller(rustix::process::getuid().as_raw(), &config.agent, &config.team, &config.org);
+    let caller = local_caller(
+        rustix::process::getuid().as_raw(),
+        &config.engine.agent,
+        &config.engine.team,
+        &config.engine.org,
+    );
     let access = open(context)?;
     let engine: Arc<Mutex<Option<Arc<Engine>>>> = Arc::default();
     if let Backend::Own(own) = &access {
         remember(&engine, own);
     }
     let stream = Arc::new(Stream::default());
-    stop_on_signals(&engine, &stream, config.answer)?;
+    stop_on_signals(&engine, &stream, config.engine.answer)?;
     let (sender, receiver) = sync_channel(WAITING_ANSWERS);
     std::thread::scope(|scope| {
         let stream = &stream;
@@ -76,20 +82,20 @@ enum Ticket {
 }
 
 fn open(context: &Context) -> Result<Backend, crate::failure::Failure> {
-    match Access::open(&context.config, Mode::Gate)? {
+    match Access::open(&context.config, GATE)? {
         Access::Owner(Owner { engine, .. }) => {
             for weakening in engine.policy().weakenings() {
-                log::say(&format!("weaker than closed: {weakening}"));
+                log::info!("weaker than closed: {weakening}");
             }
-            if let Some(path) = &context.config.policy {
-                watch::start(path, &engine);
+            if let Some(path) = &context.config.engine.policy {
+                policy_watch::start(path, &engine, crate::allocator::give_back);
             }
             Ok(Backend::Own(engine))
         }
         Access::Relay(Relay { stream, answers }) => {
-            log::say("another process owns the state directory: relaying to it, its policy decides");
+            log::info!("another process owns the state directory: relaying to it, its policy decides");
             // The owner answers within its own time; one that does not is as good as gone.
-            let most = context.config.answer + std::time::Duration::from_secs(2);
+            let most = context.config.engine.answer + std::time::Duration::from_secs(2);
             answers.get_ref().set_read_timeout(Some(most)).map_err(|error| error.to_string())?;
             Ok(Backend::Relay(Arc::new(Connection {
                 stream: Mutex::new(stream),
@@ -115,7 +121,7 @@ fn read_lines(
             Ok(Some(line)) => line,
             Ok(None) => return,
             Err(error) => {
-                log::say(&format!("reading stdin ended: {error}"));
+                log::info!("reading stdin ended: {error}");
                 return;
             }
         };
@@ -138,7 +144,7 @@ fn read_lines(
                     }
                     backend = reopened;
                 }
-                Err(failure) => log::say(&failure.lines.join("; ")),
+                Err(failure) => log::info!("{}", failure.lines.join("; ")),
             }
         }
         let ticket = match &backend {
@@ -153,7 +159,7 @@ fn read_lines(
 
 fn own_due(engine: &Engine, caller: &Caller, line: &Line) -> Due {
     match line {
-        Line::Whole(line) => gate::take(engine, caller, "gate", line),
+        Line::Whole(line) => proctor_door_gate::take(engine, caller, "gate", line),
         Line::TooLong(length) => {
             let reason = format!("a line of {length} bytes is over the limit of {MAX_LINE}");
             Due::Ready(engine.refuse_malformed(caller, "gate", &reason).to_json())
@@ -184,7 +190,7 @@ fn relay(connection: &Arc<Connection>, line: &Line) -> Ticket {
 fn denied(reason: &str, reference: Option<Json>) -> String {
     let reason = format!("not recorded: {reason}");
     let answer = Answer::unrecorded_deny("not-recorded", reason, Digest::from_bytes([0; 32])).to_json();
-    gate::with_reference(answer, reference).to_string()
+    proctor_door_gate::with_reference(answer, reference).to_string()
 }
 
 fn write_answers(receiver: &Receiver<(Ticket, usize)>, stream: &Stream) {
@@ -192,7 +198,7 @@ fn write_answers(receiver: &Receiver<(Ticket, usize)>, stream: &Stream) {
     let mut next = receiver.recv().ok();
     while let Some((ticket, bytes)) = next {
         let line = match ticket {
-            Ticket::Own(engine, due) => gate::finish(&engine, *due).to_string(),
+            Ticket::Own(engine, due) => proctor_door_gate::finish(&engine, *due).to_string(),
             Ticket::Relayed(connection, reference) => relayed_answer(&connection, reference),
             Ticket::Ready(line) => line,
         };
@@ -255,7 +261,7 @@ fn stop_on_signals(
                 stream.stopping.store(true, Ordering::SeqCst);
                 stream.room.wait_until_empty(answer.min(std::time::Duration::from_secs(5)));
                 drain(&engine);
-                log::flush();
+                crate::logging::flush();
                 std::process::exit(128 + signal);
             }
         })

@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, serve};
-use crate::access::{Access, Mode, Owner};
+use crate::access::{AHP, Access, Owner};
 use crate::config::Config;
 use crate::failure::{Failure, OK, Outcome};
-use crate::{log, watch};
+use proctor_engine::policy_watch;
 
 /// Requests that wait for the owner at a time; then stdin is not read further.
 const WINDOW: usize = 256;
@@ -49,7 +49,7 @@ pub(super) fn run(context: &Context) -> Outcome {
     });
     let (owner, signal) = ended?;
     if let Some(owner) = owner {
-        crate::owner::answer_commands();
+        proctor_engine::owner::drain_commands();
         owner.engine.finish();
     }
     runtime.shutdown_background();
@@ -63,18 +63,18 @@ enum Backend {
 }
 
 fn open(config: &Config) -> Result<Backend, Failure> {
-    match Access::open(config, Mode::Ahp)? {
+    match Access::open(config, AHP)? {
         Access::Owner(owner) => {
             for weakening in owner.engine.policy().weakenings() {
-                log::say(&format!("weaker than closed: {weakening}"));
+                log::info!("weaker than closed: {weakening}");
             }
-            if let Some(path) = &config.policy {
-                watch::start(path, &owner.engine);
+            if let Some(path) = &config.engine.policy {
+                policy_watch::start(path, &owner.engine, crate::allocator::give_back);
             }
             Ok(Backend::Own(owner))
         }
         Access::Relay(relay) => {
-            log::say("another process owns the state directory: relaying to it, its policy decides");
+            log::info!("another process owns the state directory: relaying to it, its policy decides");
             Ok(Backend::Relay(relay.stream, relay.answers.buffer().to_vec()))
         }
     }
@@ -95,9 +95,9 @@ async fn converse(config: &Config, first: Backend, stop: &CancellationToken) -> 
                 let relayed = relay(config, stream, early, &mut lines, &mut output, stop).await;
                 match relayed {
                     Ok(Ended::Input) => return None,
-                    Ok(Ended::Owner) => log::say("the owner of the state directory is gone"),
+                    Ok(Ended::Owner) => log::info!("the owner of the state directory is gone"),
                     Err(error) => {
-                        log::say(&format!("stdout is gone: {error}"));
+                        log::info!("stdout is gone: {error}");
                         return None;
                     }
                 }
@@ -117,7 +117,7 @@ async fn reopen(
     let try_again = |config: Config| {
         tokio::task::spawn_blocking(move || {
             open(&config).inspect_err(|failure| {
-                log::say(&failure.lines.join("; "));
+                log::info!("{}", failure.lines.join("; "));
                 std::thread::sleep(NEXT_TRY);
             })
         })
@@ -151,7 +151,7 @@ async fn serve_own(
     let served =
         owner.ahp.server().serve_stream_until(Peer::this_process(), reader, output, &limits, stop).await;
     if let Err(error) = served {
-        log::say(&format!("the stream ended: {error}"));
+        log::info!("the stream ended: {error}");
     }
 }
 

@@ -13,20 +13,21 @@ use super::Context;
 use crate::cli::{InitArgs, Starter};
 use crate::failure::{Failure, OK, Outcome};
 use crate::output;
-use crate::state_dir::{StateDir, read_key, write_private};
-use crate::system::SystemRandomness;
+use proctor_engine::state_dir::{StateDir, read_key};
+use proctor_system::SystemRandomness;
+use proctor_system::private;
 
 const STRICT: &str = include_str!("../../../../schemas/examples/strict.yaml");
 const BALANCED: &str = include_str!("../../../../schemas/examples/balanced.yaml");
 const AUDIT_ONLY: &str = include_str!("../../../../schemas/examples/audit-only.yaml");
 
 pub(super) fn run(context: &Context, directory: &Path, arguments: &InitArgs) -> Outcome {
-    let state = StateDir::new(&context.config.state);
+    let state = StateDir::new(&context.config.engine.state);
     let mut did = Vec::new();
     if state.create(&SystemRandomness)? {
         did.push(format!("made state directory {}", state.path().display()));
     }
-    crate::access::make_ledger(&context.config)?;
+    proctor_engine::access::create_ledger(&context.config.engine)?;
     let policy = directory.join("policy.yaml");
     if write_new(&policy, starter(arguments.starter))? {
         did.push(format!("wrote {} ({})", policy.display(), starter_name(arguments.starter)));
@@ -133,7 +134,7 @@ pub(super) fn make_credential(
             .map_err(|error| Failure::from(error.to_string()))?;
         fs::create_dir_all(folder)
             .map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
-        write_private(file, &key.encode())?;
+        private::write(file, &key.encode())?;
         did.push(format!("made approver credential {}", file.display()));
         key
     };

@@ -18,12 +18,13 @@ use proctor_policy::state::State;
 
 use super::action_args::{self, Described};
 use super::{Context, policy_test};
-use crate::access::{load_policy, local_caller};
 use crate::cli::{ActionArgs, PolicyCommand};
-use crate::engine::add_details;
 use crate::failure::{CHECKS_FAILED, DENIED, Failure, OK, Outcome, UNDECIDED};
-use crate::system::{RealPaths, SystemClock, SystemRandomness};
-use crate::{output, policy_files};
+use crate::output;
+use proctor_engine::access::{load_policy, local_caller};
+use proctor_engine::add_details;
+use proctor_engine::policy_files;
+use proctor_system::{RealPaths, SystemClock, SystemRandomness};
 
 pub(super) fn run(context: &Context, command: PolicyCommand) -> Outcome {
     match command {
@@ -41,7 +42,7 @@ pub(super) fn run(context: &Context, command: PolicyCommand) -> Outcome {
 
 fn lint(context: &Context, path: Option<PathBuf>) -> Outcome {
     let path = path
-        .or_else(|| context.config.policy.clone())
+        .or_else(|| context.config.engine.policy.clone())
         .ok_or_else(|| Failure::from("no policy is named: pass a file, or configure `policy`"))?;
     if let Err(error) = std::fs::metadata(&path) {
         return Err(Failure::from(format!("{}: {error}", path.display())));
@@ -164,7 +165,7 @@ fn check(context: &Context, arguments: &ActionArgs) -> Outcome {
     if arguments.record {
         return check_recorded(context, &described);
     }
-    let policy = load_policy(&context.config)?;
+    let policy = load_policy(&context.config.engine)?;
     let caller = caller(context);
     let trial = trial(&policy, &described, &caller, &State::default(), SystemClock.now(), true);
     let decision = &trial.judgement.decision;
@@ -180,9 +181,9 @@ fn check_recorded(context: &Context, described: &Described) -> Outcome {
     let config = &context.config;
     let command = Json::object()
         .with("op", "check")
-        .with("agent", config.agent.as_str())
-        .with("team", config.team.as_str())
-        .with("org", config.org.as_str())
+        .with("agent", config.engine.agent.as_str())
+        .with("team", config.engine.team.as_str())
+        .with("org", config.engine.org.as_str())
         .with("line", described.line.to_string());
     let answer = super::records::Owner::open_or_make(context)?.command(&command)?;
     if context.json {
@@ -198,7 +199,12 @@ fn check_recorded(context: &Context, described: &Described) -> Outcome {
 
 fn caller(context: &Context) -> Caller {
     let config = &context.config;
-    local_caller(rustix::process::getuid().as_raw(), &config.agent, &config.team, &config.org)
+    local_caller(
+        rustix::process::getuid().as_raw(),
+        &config.engine.agent,
+        &config.engine.team,
+        &config.engine.org,
+    )
 }
 
 fn exit_code(effect: Effect) -> u8 {
@@ -234,7 +240,7 @@ fn print_decision(decision: &Decision) -> Result<(), Failure> {
 
 fn explain(context: &Context, arguments: &ActionArgs) -> Outcome {
     let described = action_args::read(arguments)?;
-    let policy = load_policy(&context.config)?;
+    let policy = load_policy(&context.config.engine)?;
     let trial = trial(&policy, &described, &caller(context), &State::default(), SystemClock.now(), true);
     let judgement = &trial.judgement;
     let facts =

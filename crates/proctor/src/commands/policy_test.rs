@@ -26,10 +26,11 @@ use proctor_policy::state::State;
 use super::Context;
 use super::action_args::{self, Described};
 use super::policy::trial;
-use crate::access::load_policy;
 use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome};
-use crate::system::SystemClock;
-use crate::{output, policy_files};
+use crate::output;
+use proctor_engine::access::load_policy;
+use proctor_engine::policy_files;
+use proctor_system::SystemClock;
 
 /// One action of a case.
 struct Step {
@@ -60,7 +61,7 @@ pub(super) fn run(context: &Context, file: &Path) -> Outcome {
             policy_files::load(&path)
                 .map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?
         }
-        None => load_policy(&context.config)?,
+        None => load_policy(&context.config.engine)?,
     };
     let cases = value
         .get("cases")

@@ -9,11 +9,12 @@ use proctor_ledger::reader::{BodyState, Record};
 use proctor_ledger::store::Filter;
 
 use super::Context;
-use crate::access::{Access, Mode};
+use crate::access::{Access, COMMAND};
 use crate::cli::FilterArgs;
 use crate::failure::Failure;
-use crate::state_dir::StateDir;
-use crate::{output, owner};
+use crate::output;
+use proctor_engine::owner;
+use proctor_engine::state_dir::StateDir;
 
 /// The owner of the state directory, for commands that write: this process, or the one that it talks to.
 pub struct Owner {
@@ -25,21 +26,21 @@ impl Owner {
     /// Becomes the owner of a ledger that is there, or connects to its owner. None is made: an order to a ledger that nobody uses would stop
     /// nothing.
     pub fn open(context: &Context) -> Result<Owner, Failure> {
-        drop(crate::access::open_reader(&context.config.state)?);
+        drop(proctor_engine::access::open_reader(&context.config.engine.state)?);
         Owner::open_or_make(context)
     }
 
     /// The same; a ledger is made if there is none.
     pub fn open_or_make(context: &Context) -> Result<Owner, Failure> {
-        let access = Access::open(&context.config, Mode::Command)?;
-        Ok(Owner { access, state: StateDir::new(&context.config.state) })
+        let access = Access::open(&context.config, COMMAND)?;
+        Ok(Owner { access, state: StateDir::new(&context.config.engine.state) })
     }
 
     /// Carries out a command.
     pub fn command(&mut self, command: &Json) -> Result<Json, Failure> {
         match &mut self.access {
-            Access::Relay(relay) => relay.command(command),
-            Access::Owner(own) => owner::run(command, &self.state, &own.engine).map_err(Failure::from),
+            Access::Relay(relay) => Ok(relay.command(command)?),
+            Access::Owner(own) => Ok(owner::run(command, &self.state, &own.engine)?),
         }
     }
 }
@@ -77,7 +78,7 @@ pub fn filter(reader: &Reader, arguments: &FilterArgs) -> Result<Filter, Failure
     };
     let session = match &arguments.session {
         None => None,
-        Some(text) => Some(super::session::find(reader, text)?),
+        Some(text) => Some(proctor_engine::traces::find_session(reader, text)?),
     };
     let seqs = (arguments.from.is_some() || arguments.to.is_some())
         .then(|| arguments.from.unwrap_or(0)..arguments.to.unwrap_or(u64::MAX));

@@ -17,13 +17,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
-use crate::access::{Access, Mode, Owner};
+use crate::access::{AHP, Access, Owner};
 use crate::commands::follow::Followers;
 use crate::config::{Config, TlsFiles};
-use crate::doors::assembly::{self, AssemblyDoor};
 use crate::failure::{Failure, Outcome};
-use crate::state_dir::StateDir;
-use crate::{log, output, owner, watch};
+use crate::output;
+use proctor_door_assembly::{self, AssemblyDoor};
+use proctor_engine::state_dir::StateDir;
+use proctor_engine::{owner, policy_watch};
 
 /// What is bound.
 pub struct Bound {
@@ -67,7 +68,7 @@ pub fn until_stopped(
         serving.finished().await;
         Ok(signal)
     });
-    owner::answer_commands();
+    owner::drain_commands();
     owner.engine.finish();
     followers.finish();
     // What still hangs must not keep the process.
@@ -77,20 +78,20 @@ pub fn until_stopped(
 
 /// Becomes the owner of the state directory; a server cannot be a relay.
 pub(super) fn own(config: &Config) -> Result<Owner, Failure> {
-    let owner = match Access::open(config, Mode::Ahp)? {
+    let owner = match Access::open(config, AHP)? {
         Access::Owner(owner) => owner,
         Access::Relay(_) => {
             return Err(Failure::from(format!(
                 "{} is owned by another process: stop that one, or use another `--state`",
-                config.state.display()
+                config.engine.state.display()
             )));
         }
     };
     for weakening in owner.engine.policy().weakenings() {
-        log::say(&format!("weaker than closed: {weakening}"));
+        log::info!("weaker than closed: {weakening}");
     }
-    if let Some(path) = &config.policy {
-        watch::start(path, &owner.engine);
+    if let Some(path) = &config.engine.policy {
+        policy_watch::start(path, &owner.engine, crate::allocator::give_back);
     }
     Ok(owner)
 }
@@ -107,7 +108,7 @@ impl Serving {
     pub async fn finished(mut self) {
         while let Some(ended) = self.tasks.join_next().await {
             if let Ok(Err(error)) = ended {
-                log::say(&format!("a door closed with an error: {error}"));
+                log::info!("a door closed with an error: {error}");
             }
         }
         for link in &self.links {
@@ -129,7 +130,7 @@ pub(super) async fn start(
     }
     let http = bind(config.http).await?;
     let grpc = bind(config.grpc).await?;
-    let link = config.ahp.socket.clone().unwrap_or_else(|| config.state.join("run").join("ahp.sock"));
+    let link = config.ahp.socket.clone().unwrap_or_else(|| config.engine.state.join("run").join("ahp.sock"));
     let (listening, ahp_link) = bind_socket(&link).await?;
     let assembly = assembly_door(config, owner)?;
     let (assembly_listening, assembly_link) = bind_socket(&assembly_socket(config)).await?;
@@ -145,11 +146,11 @@ pub(super) async fn start(
     let app = http::router(server.clone(), Arc::clone(&credentials))
         .merge(websocket::router(server.clone(), Arc::clone(&credentials)))
         .merge(health);
-    let services = assembly::routes(&assembly);
+    let services = proctor_door_assembly::routes(&assembly);
     let mut calls = grpc::routes(server.clone(), credentials);
     match may_serve_agents(config.grpc, config, options.tls.as_ref()) {
         Ok(()) => calls = calls.merge(services.clone()),
-        Err(problem) => log::say(&format!("Agent Assembly is served on its Unix socket only: {problem}")),
+        Err(problem) => log::info!("Agent Assembly is served on its Unix socket only: {problem}"),
     }
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(listen::serve(http, app, options.clone(), stop.clone()));
@@ -176,11 +177,11 @@ pub async fn start_gateway(
     };
     let address = grpc.as_ref().map(local_address).transpose()?;
     let assembly = assembly_door(config, owner)?;
-    let services = assembly::routes(&assembly);
+    let services = proctor_door_assembly::routes(&assembly);
     let options = ListenOptions { tls, ..ListenOptions::default() };
     let mut tasks = tokio::task::JoinSet::new();
     let mut links = Vec::new();
-    let usual = StateDir::new(&config.state).assembly_socket();
+    let usual = StateDir::new(&config.engine.state).assembly_socket();
     let named = config.assembly.socket.clone().filter(|named| *named != usual);
     for socket in std::iter::once(usual).chain(named) {
         let (listening, link) = bind_socket(&socket).await?;
@@ -209,7 +210,7 @@ fn may_serve_agents(address: SocketAddr, config: &Config, tls: Option<&ServerTls
 }
 
 fn assembly_socket(config: &Config) -> PathBuf {
-    config.assembly.socket.clone().unwrap_or_else(|| StateDir::new(&config.state).assembly_socket())
+    config.assembly.socket.clone().unwrap_or_else(|| StateDir::new(&config.engine.state).assembly_socket())
 }
 
 /// The door of Agent Assembly, with the people who may decide.
@@ -232,7 +233,8 @@ fn watch_door(door: &AssemblyDoor, stop: &CancellationToken) {
 }
 
 fn announce(context: &Context, bound: &Bound) -> Result<(), Failure> {
-    let state = std::path::absolute(&context.config.state).unwrap_or_else(|_| context.config.state.clone());
+    let state = std::path::absolute(&context.config.engine.state)
+        .unwrap_or_else(|_| context.config.engine.state.clone());
     if context.json {
         return output::data(
             Json::object()
@@ -269,7 +271,7 @@ async fn bind_socket(link: &Path) -> Result<(Listening, Option<PathBuf>), Failur
     let linked = std::path::absolute(link).unwrap_or_else(|_| link.to_owned()) != path;
     if let Some(folder) = path.parent() {
         if linked {
-            owner::private_folder(folder)?;
+            proctor_system::private::create_folder(folder)?;
         } else {
             std::fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;
         }

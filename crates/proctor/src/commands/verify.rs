@@ -1,37 +1,17 @@
 //! `proctor audit verify`: offline, from a bundle alone. Hashes, proofs, signatures, and every decision derived again.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::Arc;
 
-use proctor_core::digest::Digest;
 use proctor_core::json::Json;
-use proctor_core::record::{Envelope, RecordKind};
-use proctor_ledger::bundle::{self, Check, ErrorClass, Signer, Visited};
+use proctor_engine::rederive::Rederivation;
+use proctor_ledger::bundle::{self, Check, ErrorClass, Signer};
 use proctor_ledger::keys::VerifierKey;
-use proctor_policy::body::{Derivation, policy_from_body, rederive};
-use proctor_policy::policy::Policy;
-use proctor_policy::state::State;
 
 use super::{Context, audit};
 use crate::failure::{FAILED, Failure, NOT_VERIFIED, OK, Outcome, UNDECIDED};
 use crate::output;
-
-/// What deriving came to.
-#[derive(Default)]
-struct Tally {
-    same: u64,
-    different: Vec<String>,
-    different_count: u64,
-    undecidable: u64,
-    undecidable_example: Option<String>,
-    policies: HashMap<Digest, Option<Arc<Policy>>>,
-    /// The fold of all records so far, as long as none is missing.
-    past: Option<State>,
-    next: u64,
-}
 
 pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -> Outcome {
     let trust = audit::trust(context)?;
@@ -39,13 +19,17 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
     let length = handle.metadata().map_or(0, |metadata| metadata.len());
     let bar = output::progress(length, "verifying");
     let mut input = BufReader::with_capacity(1 << 20, handle);
-    let mut tally = Tally { past: Some(State::default()), ..Tally::default() };
+    let mut tally = Rederivation::new();
     let check = Check { trust: trust.as_ref(), at_least_size: (at_least > 0).then_some(at_least) };
-    let verified =
-        bundle::verify(&mut input, &check, &mut |record| tally.visit(record, derive), &mut |done, total| {
+    let verified = bundle::verify(
+        &mut input,
+        &check,
+        &mut |record| if derive { tally.visit(record).map_err(|error| error.to_string()) } else { Ok(()) },
+        &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);
-        });
+        },
+    );
     bar.finish_and_clear();
     let report = verified.map_err(|error| {
         let code = if error.class() == ErrorClass::Tampered { NOT_VERIFIED } else { FAILED };
@@ -73,61 +57,9 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
     Ok(code)
 }
 
-impl Tally {
-    fn visit(&mut self, record: &Visited<'_>, derive: bool) -> Result<(), String> {
-        if !derive {
-            return Ok(());
-        }
-        if record.seq != self.next {
-            // In a part records are missing, so what decisions were told of the past cannot be checked.
-            self.past = None;
-        }
-        self.next = record.seq + 1;
-        if self.past.is_none() && !matches!(record.kind, RecordKind::Policy | RecordKind::Decision) {
-            return Ok(());
-        }
-        let envelope = record.envelope().map_err(|error| error.to_string())?;
-        if envelope.kind == RecordKind::Decision {
-            self.derive(record, &envelope);
-        }
-        if let Some(past) = &mut self.past {
-            past.apply(record.seq, &envelope);
-        }
-        if envelope.kind != RecordKind::Policy {
-            return Ok(());
-        }
-        if let (Some(digest), Some(body)) = (envelope.policy, record.body)
-            && envelope.code.starts_with("loaded")
-        {
-            // Sources that do not give the digest they are recorded under are not that policy.
-            let policy = policy_from_body(body).ok().filter(|policy| policy.digest() == digest).map(Arc::new);
-            self.policies.entry(digest).or_insert(policy);
-        }
-        Ok(())
-    }
-
-    fn derive(&mut self, record: &Visited<'_>, envelope: &Envelope) {
-        let policies = &self.policies;
-        let mut lookup = |digest: Digest| policies.get(&digest).cloned().flatten();
-        match rederive(envelope, record.body, &mut lookup, self.past.as_ref()) {
-            Derivation::Same => self.same += 1,
-            Derivation::Different(what) => {
-                self.different_count += 1;
-                if self.different.len() < 20 {
-                    self.different.push(format!("record {}: {what}", record.seq));
-                }
-            }
-            Derivation::Undecidable(what) => {
-                self.undecidable += 1;
-                self.undecidable_example.get_or_insert(format!("record {}: {what}", record.seq));
-            }
-        }
-    }
-}
-
 fn print_json(
     report: &bundle::BundleReport,
-    tally: &Tally,
+    tally: &Rederivation,
     verdict: &str,
     derive: bool,
 ) -> Result<(), Failure> {
@@ -162,7 +94,7 @@ fn print_json(
 
 fn print_text(
     report: &bundle::BundleReport,
-    tally: &Tally,
+    tally: &Rederivation,
     verdict: &str,
     derive: bool,
 ) -> Result<(), Failure> {

@@ -13,11 +13,12 @@ use proctor_ledger::witness::Witness;
 
 use super::Context;
 use super::records::Owner;
-use crate::access::open_reader;
 use crate::failure::{Failure, NOT_VERIFIED, OK, Outcome};
 use crate::output;
-use crate::state_dir::{read_key, write_private};
-use crate::system::{SystemClock, SystemRandomness};
+use proctor_engine::access::open_reader;
+use proctor_engine::state_dir::read_key;
+use proctor_system::private;
+use proctor_system::{SystemClock, SystemRandomness};
 
 pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Option<&str>) -> Outcome {
     fs::create_dir_all(folder).map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
@@ -40,7 +41,7 @@ pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Opti
     let checkpoint = proctor_ledger::checkpoint::Checkpoint::verify(&note, &ledger)
         .map_err(|error| Failure::with_code(NOT_VERIFIED, error.to_string()))?;
     let old_size = witness.known(ledger.name()).map_or(0, |known| known.size);
-    let reader = open_reader(&context.config.state)?;
+    let reader = open_reader(&context.config.engine.state)?;
     let proof = if old_size == 0 || old_size > checkpoint.size {
         Vec::new()
     } else {
@@ -83,7 +84,7 @@ fn witness_key(folder: &Path, name: &str) -> Result<SecretKey, Failure> {
             .map_err(|error| Failure::from(error.to_string()))?;
         let memory = Witness::new(key.clone()).map_err(|error| Failure::from(error.to_string()))?;
         replace(&folder.join("seen"), &memory.state_text())?;
-        write_private(&file, &key.encode())?;
+        private::write(&file, &key.encode())?;
     }
     Ok(read_key(&file)?)
 }
@@ -116,7 +117,9 @@ fn known_ledger(folder: &Path, given: Option<&str>, context: &Context) -> Result
     let key = match given {
         Some(given) => read(given)?,
         None => read(
-            &open_reader(&context.config.state)?.key().map_err(|error| Failure::from(error.to_string()))?,
+            &open_reader(&context.config.engine.state)?
+                .key()
+                .map_err(|error| Failure::from(error.to_string()))?,
         )?,
     };
     replace(&file, &format!("{key}\n"))?;

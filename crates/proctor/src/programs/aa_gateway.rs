@@ -8,12 +8,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
-use crate::cli::AssemblyArgs;
+use crate::cli::{AssemblyArgs, AssemblyModeArg};
 use crate::commands::serve::{start_gateway, until_stopped};
 use crate::config::{Config, Overrides, WebhookConfig};
-use crate::doors::assembly::AssemblyMode;
 use crate::failure::Failure;
-use crate::{log, output};
+use crate::output;
 
 /// Where scripts look for it.
 const USUAL_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50051);
@@ -65,7 +64,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
         Err(code) => return code,
     };
     let outcome = serve(&flags);
-    log::flush();
+    crate::logging::flush();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { code, lines }) => {
@@ -81,7 +80,7 @@ fn serve(flags: &Flags) -> Result<(), Failure> {
     let config = config(flags)?;
     let unused = unused(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()));
     if !unused.is_empty() {
-        log::raw(&format!("aa-gateway: not used by this program: {}", unused.join(", ")));
+        crate::logging::raw(&format!("aa-gateway: not used by this program: {}", unused.join(", ")));
     }
     let signal = until_stopped(&config, async |owner, stop| {
         let (address, serving) = start_gateway(&config, flags.has_address(), owner, stop).await?;
@@ -99,7 +98,7 @@ fn serve(flags: &Flags) -> Result<(), Failure> {
 
 fn ready(line: &str) -> Result<(), Failure> {
     output::data(line)?;
-    log::raw(&format!("aa-gateway: {line}"));
+    crate::logging::raw(&format!("aa-gateway: {line}"));
     Ok(())
 }
 
@@ -126,7 +125,7 @@ fn config(flags: &Flags) -> Result<Config, Failure> {
             file("AA_GATEWAY_GRPC_TLS_CLIENT_CA"),
         ),
         assembly: AssemblyArgs {
-            assembly_mode: (flags.mode == "relaxed").then_some(AssemblyMode::Relaxed),
+            assembly_mode: (flags.mode == "relaxed").then_some(AssemblyModeArg::Relaxed),
             assembly_socket: flags.socket.clone(),
             audit_dir: flags.audit_dir.clone(),
         },

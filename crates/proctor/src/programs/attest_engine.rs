@@ -11,11 +11,11 @@ use std::sync::Arc;
 use proctor_providers::store;
 
 use self::log::{Level, Log};
-use crate::access::{Access, Mode};
+use crate::access::{Access, COMMAND};
 use crate::config::{Config, Overrides};
-use crate::doors::attest::{AttestDoor, ENGINE_VERSION, Evaluator, Recorder, Settings, serve};
 use crate::output;
-use crate::system::{SystemClock, SystemRandomness};
+use proctor_door_attest::{AttestDoor, ENGINE_VERSION, Evaluator, Recorder, Settings, serve};
+use proctor_system::{SystemClock, SystemRandomness};
 
 /// Called wrongly, as the program of this name says it.
 const USAGE_CODE: u8 = 2;
@@ -110,7 +110,7 @@ fn engine(level: Level) -> u8 {
         Err(problem) => {
             log.write(Level::Error, &problem);
             output::note_plain(&format!("attest-engine: {problem}"));
-            crate::log::flush();
+            crate::logging::flush();
             return FAILED;
         }
     };
@@ -120,7 +120,7 @@ fn engine(level: Level) -> u8 {
     let well = serve(&door, std::io::stdin().lock(), std::io::stdout());
     door.flush();
     log.write(Level::Info, if well { "ended" } else { "nobody reads the replies" });
-    crate::log::flush();
+    crate::logging::flush();
     u8::from(!well)
 }
 
@@ -141,7 +141,7 @@ fn open(log: &Log) -> Result<AttestDoor, String> {
     let warn = |problem: &str| Log::new(Level::Debug).write(Level::Warn, problem);
     let warn = if log.shows(Level::Warn) { warn } else { |_: &str| () };
     let evaluator = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), warn)?;
-    let recorder = recorder(log)?;
+    let recorder = open_recorder(log)?;
     Ok(AttestDoor::new(evaluator, recorder, &settings))
 }
 
@@ -151,7 +151,7 @@ pub fn variable(name: &str) -> Option<String> {
 }
 
 /// Batches are recorded only if a state directory is named.
-fn recorder(log: &Log) -> Result<Recorder, String> {
+fn open_recorder(log: &Log) -> Result<Recorder, String> {
     let directory = std::env::current_dir().map_err(|error| format!("working directory: {error}"))?;
     let named = variable("PROCTOR_STATE").filter(|value| !value.is_empty()).map(PathBuf::from);
     let text = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -167,9 +167,17 @@ fn recorder(log: &Log) -> Result<Recorder, String> {
     if named.is_none() && !config.state_is_named {
         return Ok(Recorder::NOWHERE);
     }
-    let access = Access::open(&config, Mode::Command).map_err(|failure| failure.lines.join("; "))?;
-    log.write(Level::Info, &format!("batches are recorded in {}", config.state.display()));
-    Ok(Recorder::new(&config, access))
+    let access = Access::open(&config, COMMAND).map_err(|error| error.to_string())?;
+    log.write(Level::Info, &format!("batches are recorded in {}", config.engine.state.display()));
+    Ok(recorder(&config, access))
+}
+
+/// A recorder on an open state directory. It opens the directory again when its owner ends.
+pub fn recorder(config: &Config, access: Access) -> Recorder {
+    let (settings, caller) = (config.engine.clone(), config.ahp.this_user.clone());
+    let config = config.clone();
+    let reopen = move || Access::open(&config, COMMAND).map(Access::into_engine);
+    Recorder::new(settings, caller, access.into_engine(), Box::new(reopen))
 }
 
 fn cache(what: Option<&str>) -> u8 {

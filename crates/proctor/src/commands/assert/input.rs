@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::{Context, Failure, open_reader, session};
+use proctor_engine::traces::{find_session, read_trace};
+
+use super::{Context, Failure, open_reader};
 use crate::cli::AssertArgs;
 
 /// The most bytes of a trace.
@@ -48,9 +50,9 @@ pub(super) fn read(context: &Context, arguments: &AssertArgs) -> Result<Input, F
             (text, Source { uri: uri(path), shown }, false)
         }
         (None, Some(text)) => {
-            let reader = open_reader(&context.config.state)?;
-            let id = session::find(&reader, text)?;
-            let trace = session::read_trace(&reader, id)?.to_json().to_string();
+            let reader = open_reader(&context.config.engine.state)?;
+            let id = find_session(&reader, text)?;
+            let trace = read_trace(&reader, id)?.to_json().to_string();
             (trace, Source { shown: format!("session {id}"), uri: format!("session:{id}") }, true)
         }
         (None, None) => return Err(Failure::from("`--trace` or `--session` is needed")),

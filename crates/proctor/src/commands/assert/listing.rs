@@ -4,7 +4,7 @@ use owo_colors::OwoColorize;
 
 use crate::failure::Failure;
 use crate::output::{self, shown};
-use crate::reports::{Ending, Entry, Findings};
+use proctor_report::{Ending, Entry, Findings};
 
 /// How wide the parts of a line may be.
 const ID: usize = 40;

@@ -7,8 +7,8 @@ use proctor_core::json::Json;
 use proctor_providers::store::{Calibration, Store};
 
 use super::{fail, say, variable};
-use crate::doors::attest::{Calibrated, Settings, calibrate, read_labels};
-use crate::system::SystemClock;
+use proctor_door_attest::{Calibrated, Settings, calibrate, read_labels};
+use proctor_system::SystemClock;
 
 struct Asked {
     labels: String,

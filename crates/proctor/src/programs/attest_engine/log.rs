@@ -5,7 +5,7 @@ use std::str::FromStr;
 use proctor_core::json::Json;
 use proctor_core::time::Clock;
 
-use crate::system::SystemClock;
+use proctor_system::SystemClock;
 
 /// How important a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +65,6 @@ impl Log {
             .with("time", SystemClock.now().to_string())
             .with("level", word)
             .with("msg", message);
-        crate::log::raw(&line.to_string());
+        crate::logging::raw(&line.to_string());
     }
 }

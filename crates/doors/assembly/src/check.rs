@@ -1,0 +1,229 @@
+//! `PolicyService`: checks, one by one and in batches, and the stream of operation control.
+
+use std::time::Instant;
+
+use proctor_core::json::Json;
+use proctor_core::session::Caller;
+use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
+use proctor_policy::state::AgentInfo;
+use proctor_wire::assembly::proto::common::v1::{ActionType, AgentIdentityAssurance, Decision};
+use proctor_wire::assembly::proto::policy::v1::{
+    BatchCheckRequest, BatchCheckResponse, CheckActionRequest, CheckActionResponse, OpControlMessage,
+    OpControlSubscribeRequest,
+};
+use tonic::{Request, Response, Status};
+
+use super::action::{NoAction, action};
+use super::answer::response;
+use super::identity::{IDENTITY_RULE, half, shown_token};
+use super::{AssemblyDoor, DOOR, Replies, anonymous, lock};
+use proctor_engine::{Answer, Filing, Proposal, Undelivered, Wait, to_its_end};
+
+/// The most checks in a batch.
+pub(crate) const MAX_BATCH: usize = 1000;
+
+#[tonic::async_trait]
+impl PolicyService for AssemblyDoor {
+    async fn check_action(
+        &self,
+        request: Request<CheckActionRequest>,
+    ) -> Result<Response<CheckActionResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        let begun = Instant::now();
+        let due = self.begin_in_turn(&request, shown_token(&metadata).unwrap_or_default()).await;
+        let door = self.clone();
+        to_its_end(async move { door.end(due, &request, begun).await }).await.map(Response::new)
+    }
+
+    async fn batch_check(
+        &self,
+        request: Request<BatchCheckRequest>,
+    ) -> Result<Response<BatchCheckResponse>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        if request.requests.len() > MAX_BATCH {
+            return Err(Status::invalid_argument(format!(
+                "{} checks in a batch, at most {MAX_BATCH} allowed",
+                request.requests.len()
+            )));
+        }
+        let begun = Instant::now();
+        let token = shown_token(&metadata).unwrap_or_default();
+        // A batch that holds something that is no check is refused before anything of it is decided.
+        for (place, request) in request.requests.iter().enumerate() {
+            if let Err(NoAction::Invalid(problem)) = action(request, 0) {
+                return Err(Status::invalid_argument(format!("requests[{place}]: {problem}")));
+            }
+        }
+        // All are taken in order of the batch; then all are waited for.
+        let mut due = Vec::with_capacity(request.requests.len());
+        for request in &request.requests {
+            due.push(self.begin_in_turn(request, token).await);
+        }
+        let door = self.clone();
+        let ended = to_its_end(async move {
+            let mut responses = Vec::with_capacity(due.len());
+            for (due, request) in due.into_iter().zip(&request.requests) {
+                responses.push(door.end(due, request, begun).await?);
+            }
+            Ok::<_, Status>(responses)
+        });
+        Ok(Response::new(BatchCheckResponse { responses: ended.await? }))
+    }
+
+    type OpControlStreamStream = Replies<OpControlMessage>;
+
+    async fn op_control_stream(
+        &self,
+        request: Request<OpControlSubscribeRequest>,
+    ) -> Result<Response<Replies<OpControlMessage>>, Status> {
+        let (metadata, _, request) = request.into_parts();
+        let agent = self.agent_holder(&metadata)?;
+        if request.agent_id.as_ref().is_some_and(|id| !super::identity::is_claimed(&agent, id)) {
+            return Err(Status::permission_denied(
+                "this stream is for the agent that the token was given to",
+            ));
+        }
+        Ok(Response::new(self.operations(&agent)))
+    }
+}
+
+/// A check that has its place in the queue.
+pub(super) struct Due {
+    state: State,
+    assurance: AgentIdentityAssurance,
+    returned: Option<Box<AgentInfo>>,
+}
+
+impl Due {
+    fn unanswered(answer: Answer) -> Due {
+        let assurance = AgentIdentityAssurance::Unspecified;
+        Due { state: State::Unanswered(answer), assurance, returned: None }
+    }
+}
+
+enum State {
+    /// It was decided.
+    Decided(Box<Undelivered>, Box<Caller>, Span),
+    /// It was refused before the policy was asked.
+    Refused(Filing, &'static str, String),
+    /// It is no check.
+    Invalid(Status),
+    /// It could not even be looked at.
+    Unanswered(Answer),
+}
+
+/// What reports bind to.
+#[derive(Debug, Clone)]
+pub(super) struct Span {
+    pub principal: String,
+    pub trace: String,
+    pub id: String,
+}
+
+impl AssemblyDoor {
+    /// Decides a check once the ledger takes records; a thread is not held up until then.
+    async fn begin_in_turn(&self, request: &CheckActionRequest, shown: &str) -> Due {
+        match self.engine().room(self.engine().due()).await {
+            Some(_room) => self.begin(request, shown),
+            None => Due::unanswered(self.engine().overloaded()),
+        }
+    }
+
+    /// Decides a check, or refuses it, and gives the record its place in the queue.
+    fn begin(&self, request: &CheckActionRequest, shown: &str) -> Due {
+        let token = if request.credential_token.is_empty() { shown } else { &request.credential_token };
+        let asker = match self.asker(request.agent_id.as_ref(), token) {
+            Ok(Ok(asker)) => asker,
+            Ok(Err(stranger)) => {
+                let about = about(request);
+                let filing =
+                    self.engine().file_refusal(&anonymous(), DOOR, "identity", stranger.reason, &about);
+                let state = State::Refused(filing, IDENTITY_RULE, stranger.reason.to_owned());
+                return Due { state, assurance: stranger.assurance, returned: None };
+            }
+            Err(problem) => return Due::unanswered(self.engine().unanswered(&problem)),
+        };
+        let (assurance, returned) = (asker.assurance, asker.returned);
+        let mut action = match action(request, asker.depth) {
+            Ok(action) => action,
+            Err(NoAction::Invalid(problem)) => {
+                return Due { state: State::Invalid(Status::invalid_argument(problem)), assurance, returned };
+            }
+            Err(NoAction::Denied(problem)) => {
+                let filing =
+                    self.engine().file_refusal(&asker.caller, DOOR, "malformed", &problem, &about(request));
+                return Due { state: State::Refused(filing, "malformed", problem), assurance, returned };
+            }
+        };
+        action.metadata.push("assurance", assurance_word(assurance));
+        if let Some(caller) = request
+            .caller_agent_id
+            .as_ref()
+            .filter(|id| !id.agent_id.is_empty() && id.agent_id != asker.agent)
+        {
+            // A public key would look like a secret, so it is its digest that is kept.
+            action.metadata.push("caller_agent_id", hex::encode(half(caller.agent_id.as_bytes())));
+        }
+        let span = Span {
+            principal: asker.caller.principal.clone(),
+            trace: request.trace_id.clone(),
+            id: request.span_id.clone(),
+        };
+        let session = if request.trace_id.is_empty() { asker.home } else { request.trace_id.clone() };
+        let caller = Box::new(asker.caller.clone());
+        let proposal = Proposal { action, caller: asker.caller, agent: asker.agent, session };
+        let undelivered = Box::new(self.engine().submit(proposal));
+        Due { state: State::Decided(undelivered, caller, span), assurance, returned }
+    }
+
+    /// Waits until it is on record.
+    async fn end(
+        &self,
+        due: Due,
+        request: &CheckActionRequest,
+        begun: Instant,
+    ) -> Result<CheckActionResponse, Status> {
+        if let Some(agent) = &due.returned {
+            self.welcome(agent).await;
+        }
+        let answer = match due.state {
+            State::Invalid(status) => return Err(status),
+            State::Unanswered(answer) => answer,
+            State::Refused(filing, rule, reason) => {
+                self.engine().refused(filing, rule, &reason, Wait::Task).await
+            }
+            State::Decided(undelivered, caller, span) => {
+                let answer = self.engine().deliver_waiting(*undelivered, Wait::Task).await;
+                let mut said = response(&answer, due.assurance, begun.elapsed().as_micros());
+                self.put_in_place(&caller, request, &mut said).await;
+                if let Some((id, _)) = answer.record() {
+                    let let_through = matches!(said.decision(), Decision::Allow | Decision::Redact);
+                    lock(&self.inner.bindings).open(&span, id, let_through);
+                }
+                return Ok(said);
+            }
+        };
+        Ok(response(&answer, due.assurance, begun.elapsed().as_micros()))
+    }
+}
+
+/// What a refused check was about, without its arguments.
+fn about(request: &CheckActionRequest) -> Json {
+    let id = request.agent_id.clone().unwrap_or_default();
+    let kind = ActionType::try_from(request.action_type).unwrap_or(ActionType::ActionUnspecified);
+    Json::object()
+        .with("agent", hex::encode(half(id.agent_id.as_bytes())))
+        .with("team_id", id.team_id)
+        .with("org_id", id.org_id)
+        .with("trace_id", request.trace_id.as_str())
+        .with("span_id", request.span_id.as_str())
+        .with("action_type", kind.as_str_name())
+}
+
+fn assurance_word(assurance: AgentIdentityAssurance) -> &'static str {
+    match assurance {
+        AgentIdentityAssurance::Bound => "bound",
+        AgentIdentityAssurance::Asserted => "asserted",
+        AgentIdentityAssurance::Unattributed | AgentIdentityAssurance::Unspecified => "unattributed",
+    }
+}

@@ -1,0 +1,233 @@
+//! Who calls: tokens of agents, and of people who decide.
+
+use proctor_core::digest::Digest;
+use proctor_core::record::claimed;
+use proctor_core::session::Caller;
+use proctor_policy::state::AgentInfo;
+use proctor_wire::assembly::did;
+use proctor_wire::assembly::proto::common::v1::{AgentId, AgentIdentityAssurance};
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
+
+use super::{AssemblyDoor, AssemblyMode, anonymous};
+use proctor_engine::EngineError;
+use proctor_engine::orders::agent_text;
+
+/// The longest identifier, team or organisation.
+const MAX_NAME: usize = 256;
+
+/// Who a metadata token belongs to.
+#[derive(Debug, Clone)]
+pub(super) enum Holder {
+    /// A registered agent.
+    Agent(Box<AgentInfo>),
+    /// A person, by name.
+    Approver(String),
+}
+
+/// The first sixteen bytes of a SHA-256.
+pub(super) fn half(bytes: &[u8]) -> [u8; 16] {
+    let digest = *Digest::of(bytes).as_bytes();
+    let mut key = [0; 16];
+    key.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+    key
+}
+
+/// The principal of an agent: its key if it has one, else the names that it gives.
+pub(super) fn principal(id: &AgentId) -> String {
+    if did::decode(&id.agent_id).is_ok() {
+        format!("agent:{}", id.agent_id)
+    } else {
+        // As records name it: who is looked up must be who was recorded.
+        claimed(&format!("agent:{}/{}/{}", id.org_id, id.team_id, agent_text(&id.agent_id)))
+    }
+}
+
+/// Refuses names that no record should hold.
+pub(super) fn check_names(id: &AgentId) -> Result<(), Status> {
+    for (what, name) in [("org_id", &id.org_id), ("team_id", &id.team_id), ("agent_id", &id.agent_id)] {
+        if name.len() > MAX_NAME {
+            return Err(Status::invalid_argument(format!(
+                "`{what}` has {} bytes, at most {MAX_NAME} allowed",
+                name.len()
+            )));
+        }
+        if name.chars().any(char::is_control) {
+            return Err(Status::invalid_argument(format!("`{what}` holds a control character")));
+        }
+        // Two different agents must not have one name together.
+        if name.contains('/') {
+            return Err(Status::invalid_argument(format!("`{what}` holds a `/`")));
+        }
+    }
+    Ok(())
+}
+
+/// The token that a call shows beside its message.
+pub(super) fn shown_token(metadata: &MetadataMap) -> Option<&str> {
+    let text = |name: &str| metadata.get(name).and_then(|value| value.to_str().ok());
+    let bearer = || text("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    text("x-aa-credential-token").or_else(bearer).map(str::trim).filter(|token| !token.is_empty())
+}
+
+pub(super) fn caller_of(agent: &AgentInfo) -> Caller {
+    Caller { principal: agent.principal.clone(), team: agent.team.clone(), org: agent.org.clone() }
+}
+
+impl AssemblyDoor {
+    /// The agent that a token was given to.
+    pub(super) fn token_holder(&self, token: &str) -> Result<Option<AgentInfo>, EngineError> {
+        if token.is_empty() {
+            return Ok(None);
+        }
+        let digest = Digest::of(token.as_bytes());
+        self.engine().look_up(|registry| registry.by_token(&digest).cloned())
+    }
+
+    /// Whether the token that an agent had when it was looked up is still its own. What cannot be known now is known the next time.
+    pub(super) fn is_still_held(&self, agent: &AgentInfo) -> bool {
+        let token = |agent: &AgentInfo| agent.registration.as_ref().and_then(|own| own.token);
+        let looked = self.engine().look_up(|registry| {
+            let now = registry.get(&agent.principal);
+            now.is_some_and(|now| !now.is_deregistered && token(now) == token(agent))
+        });
+        looked.unwrap_or(true)
+    }
+
+    /// Whom the metadata's token belongs to; without one that is known a call is not answered.
+    pub(super) fn holder(&self, metadata: &MetadataMap) -> Result<Holder, Status> {
+        let token = shown_token(metadata).ok_or_else(|| {
+            Status::unauthenticated("no token: send `x-aa-credential-token` or `authorization: Bearer`")
+        })?;
+        let digest = Digest::of(token.as_bytes());
+        if let Some((name, _)) = self.settings().approvers.iter().find(|(_, known)| *known == digest) {
+            return Ok(Holder::Approver(name.clone()));
+        }
+        match self.token_holder(token).map_err(super::unavailable)? {
+            Some(agent) => Ok(Holder::Agent(Box::new(agent))),
+            None => Err(Status::unauthenticated("the token is not known")),
+        }
+    }
+
+    /// The agent that calls, where only agents can.
+    pub(super) fn agent_holder(&self, metadata: &MetadataMap) -> Result<Box<AgentInfo>, Status> {
+        match self.holder(metadata)? {
+            Holder::Agent(agent) => Ok(agent),
+            Holder::Approver(_) => Err(Status::permission_denied("this is for agents, not for approvers")),
+        }
+    }
+
+    /// The agent that says who it is and shows its token, in the message or beside it.
+    pub(super) fn authenticated(
+        &self,
+        claimed: Option<&AgentId>,
+        token: &str,
+        metadata: &MetadataMap,
+    ) -> Result<AgentInfo, Status> {
+        let claimed = claimed.ok_or_else(|| Status::invalid_argument("`agent_id` is missing"))?;
+        let token = if token.is_empty() { shown_token(metadata).unwrap_or_default() } else { token };
+        let refused = || Status::unauthenticated("the token is not that of this agent");
+        if token.is_empty() {
+            return Err(Status::unauthenticated("the credential token is empty"));
+        }
+        let holder = self.token_holder(token).map_err(super::unavailable)?.ok_or_else(refused)?;
+        if is_claimed(&holder, claimed) { Ok(holder) } else { Err(refused()) }
+    }
+}
+
+/// Whether these are the names that an agent has registered with. What a message leaves out is not claimed.
+pub(super) fn is_claimed(agent: &AgentInfo, id: &AgentId) -> bool {
+    let same = |claimed: &str, own: &str| claimed.is_empty() || claimed == own;
+    agent.agent == agent_text(&id.agent_id) && same(&id.team_id, &agent.team) && same(&id.org_id, &agent.org)
+}
+
+/// How a stream ends whose token is void.
+pub(super) fn void_token() -> Status {
+    Status::unauthenticated("this token is void: it was replaced, or the agent has deregistered")
+}
+
+/// Who a check is by.
+#[derive(Debug, Clone)]
+pub(super) struct Asker {
+    pub caller: Caller,
+    /// The agent, as claimed or as known.
+    pub agent: String,
+    /// The session of a check that names no trace.
+    pub home: String,
+    pub depth: u32,
+    pub assurance: AgentIdentityAssurance,
+    /// The agent, if its silence is on record although it speaks.
+    pub returned: Option<Box<AgentInfo>>,
+}
+
+/// Why a check is refused before the policy is asked.
+#[derive(Debug, Clone)]
+pub(super) struct Stranger {
+    pub reason: &'static str,
+    pub assurance: AgentIdentityAssurance,
+}
+
+/// The rule that refusals of strangers name.
+pub(super) const IDENTITY_RULE: &str = "a2a_identity_verification";
+
+impl AssemblyDoor {
+    /// Who asks: the agent that the token was given to, or nobody in particular where that is allowed.
+    pub(super) fn asker(
+        &self,
+        claimed: Option<&AgentId>,
+        token: &str,
+    ) -> Result<Result<Asker, Stranger>, EngineError> {
+        let claimed = claimed.filter(|id| !id.agent_id.is_empty());
+        let assurance = match claimed {
+            None => AgentIdentityAssurance::Unattributed,
+            Some(_) => AgentIdentityAssurance::Asserted,
+        };
+        let stranger = |reason: &'static str| Ok(Err(Stranger { reason, assurance }));
+        if let Some(agent) = self.token_holder(token)? {
+            if claimed.is_some_and(|id| !is_claimed(&agent, id)) {
+                return stranger("credential token registered to a different agent");
+            }
+            let returned = self.has_returned(&agent).then(|| Box::new(agent.clone()));
+            let asker = Asker {
+                caller: caller_of(&agent),
+                home: format!("registration {}", agent.registered_seq),
+                depth: agent.registration.as_ref().map_or(0, |registration| registration.depth),
+                agent: agent.agent,
+                assurance: AgentIdentityAssurance::Bound,
+                returned,
+            };
+            return Ok(Ok(asker));
+        }
+        let wrong = if token.is_empty() { "missing credential token" } else { "credential token mismatch" };
+        let is_registered = match claimed {
+            None => false,
+            Some(id) => {
+                let principal = principal(id);
+                self.engine().look_up(|registry| {
+                    registry.get(&principal).is_some_and(|agent| agent.registration.is_some())
+                })?
+            }
+        };
+        if self.settings().mode == AssemblyMode::Strict || is_registered {
+            return stranger(wrong);
+        }
+        let asker = Asker {
+            caller: anonymous(),
+            agent: claimed.map_or_else(String::new, |id| id.agent_id.clone()),
+            home: "anonymous".to_owned(),
+            depth: 0,
+            assurance,
+            returned: None,
+        };
+        Ok(Ok(asker))
+    }
+}
+
+/// What is wrong with an identity, as the protocol says it.
+pub(super) fn did_status(problem: did::DidError) -> Status {
+    let code = match problem {
+        did::DidError::Mismatch | did::DidError::NotEd25519 | did::DidError::Proof => Code::Unauthenticated,
+        _ => Code::InvalidArgument,
+    };
+    Status::new(code, problem.to_string())
+}

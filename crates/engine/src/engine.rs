@@ -1,0 +1,578 @@
+//! The owner's engine: policy, state and ledger put together. It decides, records, and gives answers.
+
+mod agents;
+mod answer;
+mod approvals;
+mod budgets;
+mod filing;
+mod placed;
+mod questions;
+mod reload;
+mod reports;
+mod room;
+mod sessions;
+mod waiting;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use proctor_core::action::Action;
+use proctor_core::decision::{Decision, Effect};
+use proctor_core::id::{ApprovalId, RecordId, SessionId};
+use proctor_core::json::Json;
+use proctor_core::normalise::PathResolver;
+use proctor_core::random::Randomness;
+use proctor_core::record::{Envelope, RecordKind, claimed};
+use proctor_core::session::{Caller, SessionKey};
+use proctor_core::time::Clock;
+use proctor_ledger::store::{Filter, Order};
+use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, StateRow};
+use proctor_policy::body::policy_body;
+use proctor_policy::judge::{Request, changed_args, judge};
+use proctor_policy::policy::Policy;
+use proctor_policy::prepare::prepare;
+use proctor_policy::state::State;
+
+pub use agents::{AgentEvent, Notice};
+pub use answer::{Answer, add_details};
+pub use approvals::{ApprovalRefusal, find_ask};
+pub use filing::Filing;
+pub use reload::Reload;
+pub use reports::{Ending, Event, Outcome, Report, Spent};
+pub use room::Room;
+pub use waiting::{Wait, to_its_end};
+
+use crate::error::EngineError;
+use crate::orders::agent_text;
+use filing::Filed;
+use placed::Placed;
+use sessions::Sessions;
+
+/// How often a decision is taken again when the state that it was taken on did not hold.
+const TRIES: usize = 3;
+
+/// An action as a door hands it over.
+#[derive(Debug, Clone)]
+pub struct Proposal {
+    /// The action.
+    pub action: Action,
+    /// Who acts.
+    pub caller: Caller,
+    /// The agent, as claimed.
+    pub agent: String,
+    /// The session, as claimed.
+    pub session: String,
+}
+
+/// What the engine is made of.
+pub struct Parts {
+    /// The ledger, opened for writing.
+    pub ledger: Ledger,
+    /// The policy in force.
+    pub policy: Policy,
+    /// The secret that keys action digests.
+    pub secret: [u8; 32],
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The randomness.
+    pub randomness: Arc<dyn Randomness>,
+    /// Looks up real paths; only for agents on this host.
+    pub resolver: Option<Box<dyn PathResolver + Send + Sync>>,
+    /// How long an answer may take before it is deny.
+    pub answer: Duration,
+}
+
+/// The engine. Shared between threads.
+pub struct Engine {
+    ledger: Ledger,
+    policy: ArcSwap<Policy>,
+    secret: [u8; 32],
+    clock: Arc<dyn Clock>,
+    randomness: Arc<dyn Randomness>,
+    resolver: Option<Box<dyn PathResolver + Send + Sync>>,
+    answer: Duration,
+    // One lock for the moment of deciding: it covers the session and every account that a decision reads, so decisions are
+    // taken in order of arrival and their effects hold for the next one.
+    inner: Mutex<Inner>,
+    /// Decisions that are being taken or delivered.
+    in_work: Arc<AtomicUsize>,
+    /// Where tasks wait while the ledger's queue is full.
+    line: room::Line,
+    /// Says that a person decided something; whoever holds an answer back for that looks again.
+    decided: tokio::sync::watch::Sender<u64>,
+    /// Tells what happens to agents, operations, approvals and the policy.
+    notices: tokio::sync::broadcast::Sender<Notice>,
+}
+
+struct Inner {
+    state: State,
+    /// The ledger's generation that the state belongs to; none if the state has to be restored.
+    generation: Option<u64>,
+    /// The sequence that the next record gets.
+    next: u64,
+    /// Rows that follow from retractions and have not been written yet.
+    owed: Vec<StateRow>,
+    sessions: Sessions,
+    placed: Placed,
+}
+
+/// A decision that is taken and has its place in the writer's queue, but is not on record yet.
+pub struct Undelivered {
+    proposal: Proposal,
+    deadline: Instant,
+    taken: Taken,
+    _in_work: InWork,
+}
+
+/// Counts a decision while it is taken and delivered.
+struct InWork(Arc<AtomicUsize>);
+
+impl InWork {
+    /// Begins to count; whether this one is the only one.
+    fn begin(count: &Arc<AtomicUsize>) -> (InWork, bool) {
+        let others = count.fetch_add(1, Ordering::Relaxed);
+        (InWork(Arc::clone(count)), others == 0)
+    }
+}
+
+impl Drop for InWork {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Undelivered {
+    /// The decision, if it has a place in the queue: it is not on record yet, and may still be taken again.
+    pub fn queued(&self) -> Option<(RecordId, u64, SessionId, &Decision)> {
+        match &self.taken {
+            Taken::Queued(queued) => Some((queued.id, queued.sequence, queued.session, &queued.decision)),
+            Taken::Answered(_) => None,
+        }
+    }
+}
+
+enum Taken {
+    Queued(Box<Queued>),
+    Answered(Box<Answer>),
+}
+
+struct Queued {
+    pending: Pending,
+    decision: Decision,
+    session: SessionId,
+    id: RecordId,
+    sequence: u64,
+    /// What others hear once it is on record.
+    notices: Vec<Notice>,
+}
+
+/// How records get their place in the queue.
+type Place = fn(&Ledger, u64, Draft, Vec<Draft>) -> Pending;
+
+/// The fold that remembers how far retractions have been applied to the state.
+const RETRACTIONS: &str = "retraction";
+
+impl Inner {
+    /// The state as the ledger's rows have it, with the retractions that came after them.
+    fn restore(ledger: &Ledger) -> Result<Inner, EngineError> {
+        let reader = ledger.reader();
+        // Rows are read in several steps, and the writer may commit between them what was queued before a failure. Rows and records are
+        // committed together, so rows that were read while the size stayed the same belong to that size.
+        let mut generation = ledger.generation();
+        let mut next = reader.size()?;
+        let mut state = read_state(&reader)?;
+        loop {
+            let (now_generation, now_size) = (ledger.generation(), reader.size()?);
+            if (now_generation, now_size) == (generation, next) {
+                break;
+            }
+            (generation, next) = (now_generation, now_size);
+            state = read_state(&reader)?;
+        }
+        let from = retractions_applied(&reader);
+        let mut owed = Vec::new();
+        let filter =
+            Filter { kinds: vec![RecordKind::Retracted], seqs: Some(from..next), ..Filter::default() };
+        for record in reader.records(filter, Order::Ascending) {
+            let record = record?;
+            let rows = state.apply(record.seq, &record.envelope);
+            owed.extend(rows.into_iter().map(|row| StateRow {
+                fold: row.fold,
+                key: row.key,
+                value: row.value,
+            }));
+            owed.push(applied_retractions(record.seq));
+        }
+        Ok(Inner {
+            state,
+            generation: Some(generation),
+            next,
+            owed,
+            sessions: Sessions::default(),
+            placed: Placed::default(),
+        })
+    }
+}
+
+impl Engine {
+    /// Puts the parts together, restores the state, and records the policy if it is not the one on record.
+    pub fn start(parts: Parts) -> Result<Engine, EngineError> {
+        let inner = Inner::restore(&parts.ledger)?;
+        let engine = Engine {
+            ledger: parts.ledger,
+            policy: ArcSwap::from_pointee(parts.policy),
+            secret: parts.secret,
+            clock: parts.clock,
+            randomness: parts.randomness,
+            resolver: parts.resolver,
+            answer: parts.answer,
+            inner: Mutex::new(inner),
+            in_work: Arc::default(),
+            line: room::Line::default(),
+            decided: tokio::sync::watch::Sender::new(0),
+            notices: tokio::sync::broadcast::Sender::new(agents::NOTICES),
+        };
+        if engine.recorded_policy()? != Some(engine.policy().digest()) {
+            engine.record_policy(&engine.policy())?;
+        }
+        Ok(engine)
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.load_full()
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Whether a record would get its place in the writer's queue at once.
+    pub fn has_room(&self) -> bool {
+        self.ledger.has_room()
+    }
+
+    /// The answer to an action that could not even be decided.
+    pub fn overloaded(&self) -> Answer {
+        self.not_recorded("too many records wait to be written")
+    }
+
+    /// The answer to an action when the state that it would be decided on cannot be had.
+    pub fn unanswered(&self, problem: &EngineError) -> Answer {
+        self.not_recorded(&problem.cause())
+    }
+
+    /// Decides an action and puts its record into the writer's queue. Never fails: what cannot be decided is denied.
+    pub fn submit(&self, proposal: Proposal) -> Undelivered {
+        self.submit_until(proposal, Instant::now() + self.answer)
+    }
+
+    /// The same, with another deadline.
+    pub fn submit_until(&self, proposal: Proposal, deadline: Instant) -> Undelivered {
+        let (in_work, alone) = InWork::begin(&self.in_work);
+        let place = if alone { Ledger::append_quietly } else { Ledger::append_together };
+        let taken = self.take(&proposal, deadline, place);
+        if alone {
+            self.ledger.help();
+        }
+        Undelivered { proposal, deadline, taken, _in_work: in_work }
+    }
+
+    /// Waits until the decision is on record, and gives the answer.
+    pub fn deliver(&self, undelivered: Undelivered) -> Answer {
+        waiting::now(self.deliver_waiting(undelivered, Wait::Thread))
+    }
+
+    /// The same, in a task or a thread.
+    pub async fn deliver_waiting(&self, undelivered: Undelivered, wait: Wait) -> Answer {
+        let Undelivered { proposal, deadline, mut taken, _in_work } = undelivered;
+        for tries_left in (0..TRIES).rev() {
+            let Queued { pending, decision, session, notices, .. } = match taken {
+                Taken::Answered(answer) => return *answer,
+                Taken::Queued(queued) => *queued,
+            };
+            match wait.decided(pending, deadline).await {
+                Ok(receipt) => {
+                    for notice in notices {
+                        self.tell(notice);
+                    }
+                    let args = changed_args(&proposal.action, &decision);
+                    return Answer::recorded(decision, session, args, &receipt);
+                }
+                // The state that it was taken on did not hold: take it again on the state that does.
+                Err(NotRecorded::Stale | NotRecorded::Once { .. }) if tries_left > 0 => {
+                    taken = self.take(&proposal, deadline, Ledger::append_together);
+                }
+                Err(problem) => {
+                    // What stands behind a decision that is given up may be on record: whoever hears of it looks.
+                    if problem == NotRecorded::Deadline {
+                        let orders = |notice: &Notice| matches!(notice, Notice::Order { .. });
+                        notices.into_iter().filter(orders).for_each(|notice| self.tell(notice));
+                    }
+                    return self.not_recorded(&problem.cause());
+                }
+            }
+        }
+        self.not_recorded("the ledger's state did not settle")
+    }
+
+    fn take(&self, proposal: &Proposal, deadline: Instant, place: Place) -> Taken {
+        // A panic while deciding is a defect; it must not become a permission or end the process.
+        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            self.try_take(proposal, deadline, place)
+        }));
+        match attempt {
+            Ok(Ok(queued)) => Taken::Queued(Box::new(queued)),
+            Ok(Err(problem)) => Taken::Answered(Box::new(self.not_recorded(&problem.cause()))),
+            Err(_) => Taken::Answered(Box::new(self.not_recorded("the decision failed inside"))),
+        }
+    }
+
+    fn try_take(&self, proposal: &Proposal, deadline: Instant, place: Place) -> Result<Queued, EngineError> {
+        let policy = self.policy();
+        let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
+        let prepared = prepare(&policy, &proposal.action, resolver);
+        // The digest is of the action as sent, under the tool's canonical name.
+        let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
+        let agent = agent_text(&proposal.agent);
+        let mut inner = self.lock()?;
+        let key = SessionKey {
+            principal: proposal.caller.principal.clone(),
+            agent: proposal.agent.clone(),
+            session: proposal.session.clone(),
+        };
+        let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door, place)?;
+        let mut notices: Vec<Notice> = Vec::new();
+        notices.extend(self.end_budget_suspension(&mut inner, &policy, &proposal.caller));
+        let now = self.clock.now();
+        let fresh_approval = ApprovalId::new(now, &*self.randomness);
+        let request = Request {
+            action: &proposal.action,
+            prepared,
+            caller: &proposal.caller,
+            agent: &agent,
+            session,
+            digest,
+            now,
+            record: RecordId::new(now, &*self.randomness),
+            fresh_approval,
+        };
+        let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
+        if Instant::now() >= deadline {
+            for notice in notices {
+                self.tell(notice);
+            }
+            return Err(EngineError::TooLate);
+        }
+        let sequence = inner.next;
+        // What follows from a decision is committed with it: neither a caller that goes away nor a failure can leave one without the other.
+        let about = &judgement.envelope;
+        let mut behind: Vec<Filed> = Vec::new();
+        for code in judgement.alarms {
+            behind.push(Filed::new(self.alarm_about(about, code, sequence), None));
+        }
+        behind.extend(self.crossed(&inner, about, &judgement.crossings, sequence));
+        if let Some(cause) = judgement.suspend
+            && let Some((record, notice)) = self.suspension(&inner, about, cause)
+        {
+            behind.push(record);
+            notices.push(notice);
+        }
+        let approval = judgement.decision.approval.filter(|_| judgement.decision.effect == Effect::Ask);
+        if let Some(asked) = approval.filter(|asked| asked.id == fresh_approval) {
+            notices.push(Notice::Asked(asked.id));
+        }
+        let id = about.id;
+        let decided = Filed::new(judgement.envelope, Some(judgement.body));
+        let pending = self.append_together(&mut inner, decided, behind, Some(deadline), place);
+        Ok(Queued { pending, decision: judgement.decision, session, id, sequence, notices })
+    }
+
+    /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.
+    fn append(
+        &self,
+        inner: &mut Inner,
+        envelope: Envelope,
+        body: Option<Vec<u8>>,
+        deadline: Option<Instant>,
+    ) -> Pending {
+        self.append_together(inner, Filed::new(envelope, body), Vec::new(), deadline, Ledger::append_together)
+    }
+
+    /// The same, with records that stand right behind it.
+    fn append_together(
+        &self,
+        inner: &mut Inner,
+        record: Filed,
+        behind: Vec<Filed>,
+        deadline: Option<Instant>,
+        place: Place,
+    ) -> Pending {
+        let first = inner.next;
+        let mut placed = Vec::new();
+        let mut seq = first;
+        let mut draft = |inner: &mut Inner, Filed { envelope, body, .. }: Filed| {
+            let mut rows = std::mem::take(&mut inner.owed);
+            let changed = inner.state.apply(seq, &envelope);
+            rows.extend(changed.into_iter().map(|row| StateRow {
+                fold: row.fold,
+                key: row.key,
+                value: row.value,
+            }));
+            placed.extend(envelope.once.clone().map(|once| (once, seq)));
+            seq += 1;
+            Draft { envelope, body, rows, deadline, seq: Some(first) }
+        };
+        let drafted = draft(inner, record);
+        let behind = behind.into_iter().map(|record| draft(inner, record)).collect();
+        let generation = inner.generation.unwrap_or(u64::MAX);
+        let pending = place(&self.ledger, generation, drafted, behind);
+        match pending.refusal() {
+            None => {
+                for (once, seq) in placed {
+                    inner.placed.note(once, seq);
+                }
+                inner.next = seq;
+            }
+            // It has no place in the queue, so its effects must not hold.
+            Some(_) => inner.generation = None,
+        }
+        pending
+    }
+
+    /// The lock, with the state as the ledger has it.
+    fn lock(&self) -> Result<MutexGuard<'_, Inner>, EngineError> {
+        // A panic under the lock may have left the state half changed: it is restored like after a failed write.
+        let mut inner = self.inner.lock().unwrap_or_else(|poisoned| {
+            self.inner.clear_poison();
+            let mut inner = PoisonError::into_inner(poisoned);
+            inner.generation = None;
+            inner
+        });
+        if inner.generation != Some(self.ledger.generation()) {
+            *inner = Inner::restore(&self.ledger)?;
+        }
+        Ok(inner)
+    }
+
+    fn not_recorded(&self, problem: &str) -> Answer {
+        self.ledger.note_unrecorded();
+        Answer::unrecorded_deny("not-recorded", format!("not recorded: {problem}"), self.policy().digest())
+    }
+
+    /// An alarm about a decision.
+    fn alarm_about(&self, decided: &Envelope, code: &str, sequence: u64) -> Envelope {
+        let mut envelope = self.envelope(RecordKind::Alarm);
+        envelope.session = decided.session;
+        envelope.principal.clone_from(&decided.principal);
+        envelope.team.clone_from(&decided.team);
+        envelope.org.clone_from(&decided.org);
+        envelope.agent.clone_from(&decided.agent);
+        envelope.door.clone_from(&decided.door);
+        envelope.tool.clone_from(&decided.tool);
+        code.clone_into(&mut envelope.code);
+        envelope.links = vec![sequence];
+        envelope
+    }
+
+    /// An envelope of ours, made now.
+    pub(crate) fn envelope(&self, kind: RecordKind) -> Envelope {
+        let now = self.clock.now();
+        Envelope::new(RecordId::new(now, &*self.randomness), now, kind)
+    }
+
+    /// Records an alarm about something that is no action, and answers deny.
+    pub fn refuse_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Answer {
+        waiting::now(self.malformed_refused(self.file_malformed(caller, door, reason), reason, Wait::Thread))
+    }
+
+    /// Gives an alarm about something that is no action its place in the queue.
+    pub fn file_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Filing {
+        self.file_refusal(caller, door, "malformed", reason, &Json::Null)
+    }
+
+    /// Gives an alarm about something that is refused before the policy is asked its place in the queue; `about` is kept with it.
+    pub fn file_refusal(
+        &self,
+        caller: &Caller,
+        door: &str,
+        code: &'static str,
+        reason: &str,
+        about: &Json,
+    ) -> Filing {
+        let mut envelope = self.envelope(RecordKind::Alarm);
+        envelope.principal = claimed(&caller.principal);
+        envelope.team = claimed(&caller.team);
+        envelope.org = claimed(&caller.org);
+        envelope.door = claimed(door);
+        code.clone_into(&mut envelope.code);
+        let mut body = Json::object().with("problem", self.without_secrets(reason));
+        if !about.is_null() {
+            body.push("about", proctor_policy::prepare::cut_json(&self.policy(), about));
+        }
+        self.file(vec![Filed::new(envelope, Some(body.to_string().into_bytes()))])
+    }
+
+    /// Waits for that alarm, and answers deny under a rule's name.
+    pub async fn refused(&self, filing: Filing, rule: &str, reason: &str, wait: Wait) -> Answer {
+        match self.filed(filing, wait).await.map(|receipts| receipts.into_iter().next()) {
+            Ok(Some(receipt)) => Answer::refused(rule, reason, self.policy().digest(), &receipt),
+            Ok(None) => self.not_recorded("nothing was recorded"),
+            Err(problem) => self.not_recorded(&problem.cause()),
+        }
+    }
+
+    /// Waits for an alarm about something that is no action, and answers deny.
+    pub async fn malformed_refused(&self, filing: Filing, reason: &str, wait: Wait) -> Answer {
+        self.refused(filing, "malformed", reason, wait).await
+    }
+
+    fn record_policy(&self, policy: &Policy) -> Result<(), EngineError> {
+        let mut envelope = self.envelope(RecordKind::Policy);
+        envelope.policy = Some(policy.digest());
+        envelope.code = if policy.weakenings().is_empty() { "loaded" } else { "loaded_weaker" }.to_owned();
+        let recorded = self.record_all(vec![Filed::new(envelope, Some(policy_body(policy)))]);
+        recorded.map(|_| ()).map_err(EngineError::PolicyNotRecorded)
+    }
+
+    /// The digest of the last policy on record.
+    fn recorded_policy(&self) -> Result<Option<proctor_core::digest::Digest>, EngineError> {
+        let filter = Filter { kinds: vec![RecordKind::Policy], ..Filter::default() };
+        for record in self.ledger.reader().records(filter, Order::Descending) {
+            let record = record?;
+            if record.envelope.code.starts_with("loaded") {
+                return Ok(record.envelope.policy);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until everything that is queued is on record, signs it, and ends the writer.
+    pub fn finish(&self) {
+        self.ledger.finish();
+    }
+}
+
+/// The sequence from which on retractions have not been applied to the rows.
+pub fn retractions_applied(reader: &proctor_ledger::Reader) -> u64 {
+    let row = reader.state(RETRACTIONS, "applied").ok().flatten();
+    row.and_then(|(value, _)| String::from_utf8(value).ok()?.parse().ok()).unwrap_or(0)
+}
+
+/// The row that says that the state includes the retraction at this sequence.
+pub fn applied_retractions(sequence: u64) -> StateRow {
+    let value = Some((sequence + 1).to_string().into_bytes());
+    StateRow { fold: RETRACTIONS, key: "applied".to_owned(), value }
+}
+
+/// The state as a reader finds it, for commands that only look.
+pub fn read_state(reader: &proctor_ledger::Reader) -> Result<State, EngineError> {
+    let mut rows = Vec::new();
+    for fold in State::FOLDS {
+        reader.state_rows(fold, |row| rows.push((fold, row.key, row.value)))?;
+    }
+    Ok(State::load(rows.into_iter())?)
+}

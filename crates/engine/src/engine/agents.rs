@@ -1,0 +1,225 @@
+//! The registry of agents: changed by records only, and told to whoever follows.
+
+use std::sync::Arc;
+
+use proctor_core::digest::Digest;
+use proctor_core::json::Json;
+use proctor_core::record::{RecordKind, Registration, claimed};
+use proctor_core::time::Timestamp;
+use proctor_ledger::{NotRecorded, Receipt};
+use proctor_policy::state::{AgentInfo, Registry};
+
+use super::filing::Filed;
+use super::{Engine, EngineError, Filing, Inner, Wait, to_its_end, waiting};
+use crate::orders::agent_text;
+
+/// Something that happens to an agent. What the codes mean stands in `proctor_policy::state`.
+#[derive(Debug, Clone, Default)]
+pub struct AgentEvent {
+    /// The agent concerned; empty for operations.
+    pub principal: String,
+    /// Its identifier.
+    pub agent: String,
+    /// Its team.
+    pub team: String,
+    /// Its organisation.
+    pub org: String,
+    /// What happens.
+    pub code: &'static str,
+    /// The cause, or the operation concerned.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+    /// What it registers with.
+    pub registration: Option<Box<Registration>>,
+    /// The policy that it is told of.
+    pub policy: Option<Digest>,
+    /// The door.
+    pub door: &'static str,
+    /// Who did it, and whatever else is to be kept.
+    pub body: Option<Json>,
+}
+
+impl AgentEvent {
+    /// Something that happens to a known agent.
+    pub fn about(agent: &AgentInfo, code: &'static str, door: &'static str) -> AgentEvent {
+        AgentEvent {
+            principal: agent.principal.clone(),
+            agent: agent.agent.clone(),
+            team: agent.team.clone(),
+            org: agent.org.clone(),
+            code,
+            door,
+            ..AgentEvent::default()
+        }
+    }
+}
+
+/// What followers of the registry hear, once it is on record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// An agent was suspended, resumed or killed, or has deregistered.
+    Order {
+        /// The agent.
+        principal: String,
+        /// `suspended`, `resumed`, `killed`, `deregistered` or `forgotten`.
+        code: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// An operation was paused, resumed or terminated.
+    Operation {
+        /// `trace:span`, `agent:ID` or `*`.
+        operation: String,
+        /// `op_paused`, `op_resumed` or `op_terminated`.
+        code: &'static str,
+    },
+    /// Another policy is in force.
+    Policy,
+    /// A person is asked.
+    Asked(proctor_core::id::ApprovalId),
+    /// A person has decided: whether it is allowed.
+    Decided(proctor_core::id::ApprovalId, bool),
+}
+
+/// How many notices wait for a slow follower before it has to look at the state itself.
+pub(super) const NOTICES: usize = 4096;
+
+impl Engine {
+    /// Hears what happens from now on. One that falls behind looks at the state.
+    pub fn notices(&self) -> tokio::sync::broadcast::Receiver<Notice> {
+        self.notices.subscribe()
+    }
+
+    pub(super) fn tell(&self, notice: Notice) {
+        // Nobody may be listening.
+        let _ = self.notices.send(notice);
+    }
+
+    /// Looks at the registry.
+    pub fn look_up<T>(&self, look: impl FnOnce(&Registry) -> T) -> Result<T, EngineError> {
+        Ok(look(self.lock()?.state.registry()))
+    }
+
+    /// Changes the registry: `change` sees it as it is, and what it gives has its place in the queue before anything else changes.
+    pub fn change_agents<T, E: From<EngineError>>(
+        &self,
+        change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), E>,
+    ) -> Result<(Filing, Vec<Notice>, T), E> {
+        let mut inner = self.lock()?;
+        let (events, value) = change(inner.state.registry(), self.clock.now())?;
+        let notices = events.iter().filter_map(notice).collect();
+        let records = events.into_iter().map(|event| self.agent_record(event)).collect();
+        Ok((self.file_under(&mut inner, records), notices, value))
+    }
+
+    /// Waits, as a task, until a change of the registry is on record; then whoever follows is told, also if the caller has gone away by then.
+    pub async fn agents_changed(
+        self: &Arc<Engine>,
+        filing: Filing,
+        notices: Vec<Notice>,
+    ) -> Result<(), NotRecorded> {
+        let engine = Arc::clone(self);
+        let told = to_its_end(async move { engine.tell_changed(filing, notices, Wait::Task).await });
+        told.await.map(|_| ())
+    }
+
+    async fn tell_changed(
+        &self,
+        filing: Filing,
+        notices: Vec<Notice>,
+        wait: Wait,
+    ) -> Result<Vec<Receipt>, NotRecorded> {
+        let recorded = self.filed(filing, wait).await;
+        // Also if it is not known yet: whoever follows looks.
+        if matches!(recorded, Ok(_) | Err(NotRecorded::Unknown)) {
+            for notice in notices {
+                self.tell(notice);
+            }
+        }
+        recorded
+    }
+
+    /// Both at once, for a thread. Gives the sequence of the first record.
+    pub fn change_agents_now<T, E: From<EngineError>>(
+        &self,
+        change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), E>,
+    ) -> Result<(Option<u64>, T), E> {
+        let (filing, notices, value) = self.change_agents(change)?;
+        let recorded = waiting::now(self.tell_changed(filing, notices, Wait::Thread));
+        let receipts = recorded.map_err(EngineError::from)?;
+        Ok((receipts.first().map(Receipt::seq), value))
+    }
+
+    fn agent_record(&self, event: AgentEvent) -> Filed {
+        let mut envelope = self.envelope(RecordKind::Agent);
+        envelope.principal = claimed(&event.principal);
+        envelope.agent = claimed(&agent_text(&event.agent));
+        envelope.team = claimed(&event.team);
+        envelope.org = claimed(&event.org);
+        envelope.door = claimed(event.door);
+        event.code.clone_into(&mut envelope.code);
+        envelope.name = claimed(&match event.name.strip_prefix("agent:") {
+            Some(agent) => format!("agent:{}", agent_text(agent)),
+            None if event.code.starts_with("op_") => proctor_policy::scan::identifier(&event.name),
+            None => self.without_secrets(&event.name),
+        });
+        envelope.rule = claimed(&self.without_secrets(&event.reason));
+        envelope.policy = event.policy;
+        envelope.registration = event.registration.map(|registration| {
+            let cut = |text: &str| claimed(&self.without_secrets(text));
+            Box::new(Registration {
+                name: cut(&registration.name),
+                reason: cut(&registration.reason),
+                tool: cut(&registration.tool),
+                parent: claimed(&registration.parent),
+                ..*registration
+            })
+        });
+        let cut =
+            |body: &Json| proctor_policy::prepare::cut_json(&self.policy(), body).to_string().into_bytes();
+        Filed::new(envelope, event.body.as_ref().map(cut))
+    }
+
+    /// A suspension that a decision gave cause for; none if the agent is suspended for that already.
+    pub(super) fn suspension(
+        &self,
+        inner: &Inner,
+        decided: &proctor_core::record::Envelope,
+        (cause, reason): (&'static str, String),
+    ) -> Option<(Filed, Notice)> {
+        let known = inner.state.registry().get(&decided.principal);
+        // Once is enough: it stays suspended until the cause is gone.
+        if known.is_some_and(|agent| agent.suspended.iter().any(|(known, _)| known == cause)) {
+            return None;
+        }
+        let agent = known.map_or_else(|| decided.agent.clone(), |agent| agent.agent.clone());
+        let event = AgentEvent {
+            principal: decided.principal.clone(),
+            agent,
+            team: decided.team.clone(),
+            org: decided.org.clone(),
+            code: "suspended",
+            name: cause.to_owned(),
+            reason: reason.clone(),
+            door: "policy",
+            ..AgentEvent::default()
+        };
+        let notice = Notice::Order { principal: decided.principal.clone(), code: "suspended", reason };
+        Some((self.agent_record(event), notice))
+    }
+}
+
+fn notice(event: &AgentEvent) -> Option<Notice> {
+    match event.code {
+        "suspended" | "resumed" | "killed" | "deregistered" | "forgotten" => Some(Notice::Order {
+            principal: event.principal.clone(),
+            code: event.code,
+            reason: event.reason.clone(),
+        }),
+        "op_paused" | "op_resumed" | "op_terminated" => {
+            Some(Notice::Operation { operation: event.name.clone(), code: event.code })
+        }
+        _ => None,
+    }
+}

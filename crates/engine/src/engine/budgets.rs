@@ -1,0 +1,174 @@
+//! Budgets after a decision: thresholds that are passed become alarms, and a suspension that a budget caused ends with its cause.
+
+use std::sync::Arc;
+
+use proctor_core::action::Action;
+use proctor_core::id::{ApprovalId, SessionId};
+use proctor_core::json::Json;
+use proctor_core::normalise::normalise;
+use proctor_core::record::{Amount, Envelope, RecordKind, claimed};
+use proctor_core::session::Caller;
+use proctor_policy::budgets::{Crossing, crossings, is_spent};
+use proctor_policy::input::Input;
+use proctor_policy::policy::Policy;
+use proctor_policy::question::Account;
+
+use super::filing::Filed;
+use super::{Engine, EngineError, Inner, Notice};
+
+/// The cause of a suspension that a budget gives.
+const BUDGET: &str = "budget";
+
+const HOUR_MICROS: i64 = 3_600_000_000;
+
+impl Engine {
+    /// An input that asks about nothing but the caller.
+    pub(super) fn blank_input(&self, caller: &Caller) -> Input {
+        let now = self.clock.now();
+        let action = Action::default();
+        Input {
+            facts: normalise(&action, None),
+            findings: Vec::new(),
+            caller: caller.clone(),
+            agent: String::new(),
+            session: SessionId::new(now, &*self.randomness),
+            digest: action.digest(&self.secret, &caller.principal, ""),
+            now,
+            fresh_approval: ApprovalId::new(now, &*self.randomness),
+        }
+    }
+
+    /// Whoever was suspended because a budget was used up goes on when it is open again. Gives what others hear once that is on record.
+    pub(super) fn end_budget_suspension(
+        &self,
+        inner: &mut Inner,
+        policy: &Policy,
+        caller: &Caller,
+    ) -> Option<Notice> {
+        let (record, notice) = self.budget_resumed(inner, policy, caller)?;
+        drop(self.append(inner, record.envelope, None, Some(self.due())));
+        Some(notice)
+    }
+
+    fn budget_resumed(&self, inner: &Inner, policy: &Policy, caller: &Caller) -> Option<(Filed, Notice)> {
+        let principal = claimed(&caller.principal);
+        let agent = inner.state.registry().get(&principal)?;
+        if !agent.suspended.iter().any(|(cause, _)| cause == BUDGET) {
+            return None;
+        }
+        let known_as = agent.agent.clone();
+        let input = self.blank_input(caller);
+        if is_spent(policy, &input, &inner.state.view(caller, input.session, input.digest, input.now)) {
+            return None;
+        }
+        let reason = "the budget is open again".to_owned();
+        let mut envelope = self.envelope(RecordKind::Agent);
+        envelope.principal.clone_from(&principal);
+        envelope.agent = claimed(&known_as);
+        envelope.team = claimed(&caller.team);
+        envelope.org = claimed(&caller.org);
+        "policy".clone_into(&mut envelope.door);
+        "resumed".clone_into(&mut envelope.code);
+        BUDGET.clone_into(&mut envelope.name);
+        envelope.rule.clone_from(&reason);
+        Some((Filed::new(envelope, None), Notice::Order { principal, code: "resumed", reason }))
+    }
+
+    /// Looks whether an agent's budget is open again, outside of a decision.
+    pub async fn refresh_budget(self: &Arc<Engine>, caller: &Caller) -> Result<(), EngineError> {
+        let policy = self.policy();
+        let (filing, notice) = {
+            let mut inner = self.lock()?;
+            let Some((record, notice)) = self.budget_resumed(&inner, &policy, caller) else { return Ok(()) };
+            (self.file_under(&mut inner, vec![record]), notice)
+        };
+        Ok(self.agents_changed(filing, vec![notice]).await?)
+    }
+
+    /// Alarms about thresholds that a decision passes.
+    pub(super) fn crossed(
+        &self,
+        inner: &Inner,
+        decided: &Envelope,
+        crossings: &[Crossing],
+        sequence: u64,
+    ) -> Vec<Filed> {
+        let records = self.crossing_records(inner, decided, crossings).into_iter();
+        records
+            .map(|record| Filed { envelope: Envelope { links: vec![sequence], ..record.envelope }, ..record })
+            .collect()
+    }
+
+    /// One for each limit, window and threshold: several documents may have the same limit.
+    fn crossing_records(&self, inner: &Inner, about: &Envelope, crossings: &[Crossing]) -> Vec<Filed> {
+        let mut records: Vec<Filed> = Vec::new();
+        for crossing in crossings {
+            let record = self.crossing_record(inner, about, crossing);
+            let is_new = |new: &Filed| records.iter().all(|known| known.envelope.once != new.envelope.once);
+            if let Some(record) = record.filter(is_new) {
+                records.push(record);
+            }
+        }
+        records
+    }
+
+    /// Alarms about thresholds that these amounts pass.
+    pub(super) fn settled_crossings(
+        &self,
+        inner: &Inner,
+        caller: &Caller,
+        about: &Envelope,
+        added: &[Amount],
+    ) -> Vec<Filed> {
+        let raised: Vec<Amount> =
+            added.iter().filter(|amount| amount.value.is_sign_positive()).cloned().collect();
+        if raised.is_empty() {
+            return Vec::new();
+        }
+        let input = self.blank_input(caller);
+        let view = inner.state.view(caller, input.session, input.digest, input.now);
+        let crossed = crossings(&self.policy(), &input, &view, &raised);
+        self.crossing_records(inner, about, &crossed)
+    }
+
+    /// Once for each limit, window and threshold: what was given back and spent again is no news.
+    fn crossing_record(&self, inner: &Inner, about: &Envelope, crossing: &Crossing) -> Option<Filed> {
+        let owner = match crossing.account {
+            Account::Agent => crossing.above.as_ref().unwrap_or(&about.principal),
+            Account::Team => &about.team,
+            Account::Org => &about.org,
+        };
+        let once = format!(
+            "budget:{}:{owner}:{}:{}:{}:{}",
+            crossing.account.word(),
+            crossing.key,
+            crossing.limit.normalize(),
+            crossing.window_start.micros().div_euclid(HOUR_MICROS),
+            crossing.percent
+        );
+        if self.first_with(inner, &once).is_ok_and(|found| found.is_some()) {
+            return None;
+        }
+        let own = self.envelope(RecordKind::Alarm);
+        let envelope = Envelope {
+            session: about.session,
+            principal: about.principal.clone(),
+            agent: about.agent.clone(),
+            team: about.team.clone(),
+            org: about.org.clone(),
+            door: about.door.clone(),
+            code: "budget_threshold".to_owned(),
+            rule: format!("budget.{}", crossing.key),
+            once: Some(once),
+            ..own
+        };
+        let body = Json::object()
+            .with("key", crossing.key.as_str())
+            .with("account", crossing.account.word())
+            .with("unit", crossing.unit.word())
+            .with("percent", crossing.percent)
+            .with("spent", crossing.spent.normalize().to_string())
+            .with("limit", crossing.limit.normalize().to_string());
+        Some(Filed::new(envelope, Some(body.to_string().into_bytes())))
+    }
+}

@@ -1,0 +1,54 @@
+//! Which `once` keys have a place in the queue and are perhaps not in the ledger yet.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{Engine, EngineError, Inner};
+
+/// Keys that are remembered: more than the writer's queue can hold, so that what is forgotten here is in the ledger or refused.
+const MOST: usize = 16_384;
+
+/// Keys that were placed lately, with their sequences. A state that is restored begins without any: what was queued then has been refused.
+#[derive(Default)]
+pub(super) struct Placed {
+    keys: HashMap<String, u64>,
+    order: VecDeque<String>,
+}
+
+impl Placed {
+    pub(super) fn note(&mut self, key: String, sequence: u64) {
+        if self.keys.insert(key.clone(), sequence).is_none() {
+            self.order.push_back(key);
+        }
+        while self.order.len() > MOST {
+            if let Some(oldest) = self.order.pop_front() {
+                self.keys.remove(&oldest);
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// The first record with this key, in the ledger or in the queue.
+    pub(super) fn first_with(&self, inner: &Inner, key: &str) -> Result<Option<u64>, EngineError> {
+        if let Some(sequence) = inner.placed.keys.get(key) {
+            return Ok(Some(*sequence));
+        }
+        Ok(self.ledger().reader().once(key)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_keys_are_forgotten() {
+        let mut placed = Placed::default();
+        for number in 0..=MOST as u64 {
+            placed.note(number.to_string(), number);
+        }
+        assert_eq!((placed.keys.len(), placed.order.len()), (MOST, MOST));
+        assert_eq!(placed.keys.get("0"), None);
+        assert_eq!(placed.keys.get("1"), Some(&1));
+    }
+}

@@ -1,0 +1,122 @@
+//! Questions that change nothing: what would be decided, what is left, what became of an approval.
+
+use proctor_core::decision::Decision;
+use proctor_core::id::{ApprovalId, RecordId, SessionId};
+use proctor_core::normalise::PathResolver;
+use proctor_core::random::Randomness;
+use proctor_core::session::{Caller, SessionKey};
+use proctor_ledger::Ledger;
+use proctor_policy::budgets::{Remaining, remaining};
+use proctor_policy::judge::{Request, judge};
+use proctor_policy::prepare::prepare;
+use proctor_policy::state::{ApprovalInfo, Registry};
+
+use super::{Engine, EngineError, Proposal};
+
+impl Engine {
+    /// What the decision on an action would be now. Nothing is recorded, charged or asked.
+    pub fn consider(&self, proposal: &Proposal) -> Result<Decision, EngineError> {
+        let policy = self.policy();
+        let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
+        let prepared = prepare(&policy, &proposal.action, resolver);
+        let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
+        let now = self.clock.now();
+        let inner = self.lock()?;
+        let session = self.session_of(&proposal.caller, &proposal.agent, &proposal.session)?;
+        let session = session.unwrap_or_else(|| SessionId::new(now, &*self.randomness));
+        let request = Request {
+            action: &proposal.action,
+            prepared,
+            caller: &proposal.caller,
+            agent: &proposal.agent,
+            session,
+            digest,
+            now,
+            record: RecordId::new(now, &*self.randomness),
+            fresh_approval: ApprovalId::new(now, &*self.randomness),
+        };
+        Ok(judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now)).decision)
+    }
+
+    /// What is left of a caller's budgets.
+    pub fn budgets(&self, caller: &Caller) -> Result<Vec<Remaining>, EngineError> {
+        let policy = self.policy();
+        let input = self.blank_input(caller);
+        let inner = self.lock()?;
+        let view = inner.state.view(caller, input.session, input.digest, input.now);
+        Ok(remaining(&policy, &input, &view))
+    }
+
+    /// An approval, if it is known.
+    pub fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalInfo>, EngineError> {
+        Ok(self.lock()?.state.approval(id).cloned())
+    }
+
+    /// Looks at all approvals that are kept, and at the registry.
+    pub fn look_at_approvals<T>(
+        &self,
+        look: impl FnOnce(&mut dyn Iterator<Item = &ApprovalInfo>, &Registry) -> T,
+    ) -> Result<T, EngineError> {
+        let inner = self.lock()?;
+        Ok(look(&mut inner.state.approvals(), inner.state.registry()))
+    }
+
+    /// So many random bytes.
+    pub fn random_bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.randomness.fill(&mut bytes);
+        bytes
+    }
+
+    /// The randomness.
+    pub fn randomness(&self) -> &dyn Randomness {
+        &*self.randomness
+    }
+
+    /// The moment, by the engine's clock.
+    pub fn now(&self) -> proctor_core::time::Timestamp {
+        self.clock.now()
+    }
+
+    /// Our identifier of a session that has begun.
+    pub fn session_of(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+    ) -> Result<Option<SessionId>, EngineError> {
+        let key = SessionKey {
+            principal: caller.principal.clone(),
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+        };
+        self.recorded_session(&format!("session:{}", key.digest()))
+    }
+
+    /// Our identifier of a session; it begins if it has not begun.
+    pub fn begin_session(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        door: &str,
+    ) -> Result<SessionId, EngineError> {
+        let key = SessionKey {
+            principal: caller.principal.clone(),
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+        };
+        let mut inner = self.lock()?;
+        self.session(&mut inner, &key, caller, door, Ledger::append_together)
+    }
+
+    /// Whether a record is in the ledger.
+    pub fn is_recorded(&self, id: RecordId) -> bool {
+        self.ledger.reader().by_id(&id).is_ok_and(|found| found.is_some())
+    }
+
+    /// Tells when people decide: the number changes with each decision.
+    pub fn decisions_of_people(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.decided.subscribe()
+    }
+}

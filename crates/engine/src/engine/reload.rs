@@ -1,0 +1,56 @@
+//! Hot reload: a valid policy comes into force and is recorded; an invalid one changes nothing and says so.
+
+use proctor_core::json::Json;
+use proctor_core::record::RecordKind;
+use proctor_policy::document::Problem;
+use proctor_policy::policy::Policy;
+
+use super::filing::Filed;
+use super::{Engine, EngineError};
+
+/// What a reload came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reload {
+    /// The sources are the ones in force.
+    Unchanged,
+    /// Another policy is in force now.
+    Loaded,
+    /// The old policy stays.
+    Refused(Vec<Problem>),
+    /// The ledger did not take the record, so the old policy stays.
+    NotRecorded(EngineError),
+}
+
+impl Engine {
+    /// Puts a freshly read policy into force.
+    pub fn reload(&self, read: Result<Policy, Vec<Problem>>) -> Reload {
+        match read {
+            Ok(policy) if policy.digest() == self.policy().digest() => Reload::Unchanged,
+            Ok(policy) => match self.record_policy(&policy) {
+                // Recorded first: no decision may rest on a policy that the ledger does not hold.
+                Ok(()) => {
+                    self.policy.store(std::sync::Arc::new(policy));
+                    self.tell(super::Notice::Policy);
+                    Reload::Loaded
+                }
+                Err(problem) => Reload::NotRecorded(problem),
+            },
+            Err(problems) => {
+                self.record_refusal(&problems);
+                Reload::Refused(problems)
+            }
+        }
+    }
+
+    fn record_refusal(&self, problems: &[Problem]) {
+        let mut envelope = self.envelope(RecordKind::Policy);
+        "refused".clone_into(&mut envelope.code);
+        envelope.policy = Some(self.policy().digest());
+        let listed =
+            problems.iter().take(100).map(|problem| Json::from(problem.to_string())).collect::<Vec<_>>();
+        let body = Json::object().with("problems", listed).to_string().into_bytes();
+        if let Err(problem) = self.record_all(vec![Filed::new(envelope, Some(body))]) {
+            log::warn!("the refused policy is not on record: {problem}");
+        }
+    }
+}

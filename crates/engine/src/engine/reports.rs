@@ -1,0 +1,377 @@
+//! What agents report after a decision: outcomes, with actual amounts, and observations.
+
+use proctor_core::decision::Effect;
+use proctor_core::id::RecordId;
+use proctor_core::json::Json;
+use proctor_core::record::{Amount, Envelope, RecordKind, claimed};
+use proctor_core::session::{Caller, SessionKey};
+use proctor_ledger::{Ledger, NotRecorded, Receipt};
+use rust_decimal::Decimal;
+
+use super::filing::Filed;
+use super::{Engine, EngineError, Filing, Inner, Wait, waiting};
+use crate::orders::agent_text;
+
+/// Something that an agent reports.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// What became of an action.
+    Outcome(Outcome),
+    /// Anything else.
+    Observation {
+        /// What kind of thing.
+        code: String,
+        /// The thing itself.
+        data: Json,
+        /// Alarms that it gives cause for: code, and what is wrong.
+        alarms: Vec<(&'static str, String)>,
+        /// What it cost, if nothing was reserved for it.
+        spent: Spent,
+    },
+}
+
+/// Something that an agent reports under an identifier of its own: recorded once, whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The identifier; unique for the principal.
+    pub id: String,
+    /// The thing itself.
+    pub data: Json,
+    /// The decision that it is the outcome of, if it binds to one.
+    pub decision: Option<RecordId>,
+    /// How that ended.
+    pub ending: Ending,
+    /// What it really cost.
+    pub spent: Spent,
+}
+
+/// What something really cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Tokens.
+    pub tokens: Option<u64>,
+    /// Money.
+    pub cost_usd: Option<Decimal>,
+}
+
+/// What became of an action.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The decision that it was let through by.
+    pub decision: RecordId,
+    /// How it ended.
+    pub ending: Ending,
+    /// What it gave.
+    pub result: Json,
+    /// Tokens really used.
+    pub tokens: Option<u64>,
+    /// Money really spent.
+    pub cost_usd: Option<Decimal>,
+    /// How the report was bound to the decision, where the agent did not name it.
+    pub binding: Option<&'static str>,
+}
+
+/// How an action ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It succeeded.
+    Ok,
+    /// It failed.
+    Failed,
+    /// Nobody said.
+    Unknown,
+}
+
+impl Ending {
+    fn word(self) -> &'static str {
+        match self {
+            Ending::Ok => "ok",
+            Ending::Failed => "failed",
+            Ending::Unknown => "unknown",
+        }
+    }
+}
+
+impl Engine {
+    /// Records a report; secrets are cut like everywhere else. Gives the receipt of the record.
+    pub fn report(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        door: &str,
+        report: Report,
+    ) -> Result<Receipt, EngineError> {
+        let filing = self.file_report(caller, agent, session, door, report)?;
+        waiting::now(self.report_filed(filing, Wait::Thread))
+    }
+
+    /// Gives a report its place in the queue.
+    pub fn file_report(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        door: &str,
+        report: Report,
+    ) -> Result<Filing, EngineError> {
+        let key = SessionKey {
+            principal: caller.principal.clone(),
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+        };
+        match report {
+            Report::Observation { code, data, alarms, spent } => {
+                self.observation(caller, &key, door, (&code, &data), &alarms, spent)
+            }
+            Report::Outcome(outcome) => self.outcome(caller, door, &outcome),
+        }
+    }
+
+    /// Waits until a report is on record. Gives the receipt of its first record.
+    pub async fn report_filed(&self, filing: Filing, wait: Wait) -> Result<Receipt, EngineError> {
+        match self.filed(filing, wait).await.map(|receipts| receipts.into_iter().next()) {
+            Ok(Some(receipt)) => Ok(receipt),
+            Ok(None) => Err(EngineError::NothingRecorded),
+            Err(NotRecorded::Once { first }) => Err(EngineError::Known { first }),
+            Err(problem) => Err(problem.into()),
+        }
+    }
+
+    fn observation(
+        &self,
+        caller: &Caller,
+        key: &SessionKey,
+        door: &str,
+        (code, data): (&str, &Json),
+        alarms: &[(&'static str, String)],
+        spent: Spent,
+    ) -> Result<Filing, EngineError> {
+        let session = {
+            let mut inner = self.lock()?;
+            self.session(&mut inner, key, caller, door, Ledger::append_together)?
+        };
+        let policy = self.policy();
+        let mut envelope = self.envelope(RecordKind::Observation);
+        envelope.session = Some(session);
+        envelope.principal = claimed(&caller.principal);
+        envelope.team = claimed(&caller.team);
+        envelope.org = claimed(&caller.org);
+        envelope.agent = claimed(&agent_text(&key.agent));
+        envelope.door = claimed(door);
+        envelope.code = claimed(&self.without_secrets(code));
+        let data = proctor_policy::prepare::cut_json(&policy, data);
+        let body = Json::object().with("data", data).to_string().into_bytes();
+        let mut records = vec![Filed::new(envelope.clone(), Some(body))];
+        for (code, problem) in alarms {
+            let alarm = self.beside(&envelope, RecordKind::Alarm, code, None, Vec::new());
+            let problem = proctor_policy::prepare::cut_text(&policy, problem);
+            let body = Json::object().with("problem", problem).to_string().into_bytes();
+            records.push(Filed::about_first(alarm, Some(body)));
+        }
+        let amounts = differences(&[], spent.tokens, spent.cost_usd);
+        if !amounts.is_empty() {
+            let settlement = self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
+            records.push(Filed::about_first(settlement, None));
+        }
+        Ok(self.file_spent(&mut *self.lock()?, caller, records, &amounts))
+    }
+
+    /// Gives a reported event its place in the queue; `None` if it is on record already.
+    pub fn file_event(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        session: &str,
+        door: &str,
+        event: &Event,
+    ) -> Result<Option<Filing>, EngineError> {
+        let mut key = caller.principal.clone();
+        key.push('/');
+        key.push_str(&event.id);
+        let once = format!("event:{}", proctor_core::digest::Digest::of(key.as_bytes()));
+        let key = SessionKey {
+            principal: caller.principal.clone(),
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+        };
+        let data = proctor_policy::prepare::cut_json(&self.policy(), &event.data);
+        // One lock from looking to placing: two reports on the same thing must not both be the first.
+        let mut inner = self.lock()?;
+        if self.first_with(&inner, &once)?.is_some() {
+            return Ok(None);
+        }
+        let session = self.session(&mut inner, &key, caller, door, Ledger::append_together)?;
+        let mut envelope = self.envelope(RecordKind::Observation);
+        envelope.session = Some(session);
+        envelope.principal = claimed(&caller.principal);
+        envelope.team = claimed(&caller.team);
+        envelope.org = claimed(&caller.org);
+        envelope.agent = claimed(&agent_text(agent));
+        envelope.door = claimed(door);
+        "event".clone_into(&mut envelope.code);
+        envelope.once = Some(once);
+        let body = Json::object().with("data", data).to_string().into_bytes();
+        let mut records = vec![Filed::new(envelope.clone(), Some(body))];
+        let bound = match event.decision {
+            None => None,
+            Some(decision) => {
+                let outcome = Outcome {
+                    decision,
+                    ending: event.ending,
+                    result: Json::Null,
+                    tokens: event.spent.tokens,
+                    cost_usd: event.spent.cost_usd,
+                    binding: Some("trace_and_span"),
+                };
+                self.outcome_records(&inner, caller, door, &outcome).ok()
+            }
+        };
+        let amounts = match bound {
+            Some((outcome, amounts)) => {
+                records.extend(outcome);
+                amounts
+            }
+            // What binds to no check is billed in full.
+            None => {
+                let amounts = differences(&[], event.spent.tokens, event.spent.cost_usd);
+                if !amounts.is_empty() {
+                    let settlement =
+                        self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
+                    records.push(Filed::about_first(settlement, None));
+                }
+                amounts
+            }
+        };
+        Ok(Some(self.file_spent(&mut inner, caller, records, &amounts)))
+    }
+
+    /// Gives records and the alarms that their amounts cause their places in the queue.
+    fn file_spent(
+        &self,
+        inner: &mut Inner,
+        caller: &Caller,
+        mut records: Vec<Filed>,
+        amounts: &[Amount],
+    ) -> Filing {
+        if let Some(first) = records.first().map(|record| record.envelope.clone()) {
+            let crossed = self.settled_crossings(inner, caller, &first, amounts);
+            records.extend(crossed.into_iter().map(|record| Filed { about_first: true, ..record }));
+        }
+        self.file_under(inner, records)
+    }
+
+    fn outcome(&self, caller: &Caller, door: &str, outcome: &Outcome) -> Result<Filing, EngineError> {
+        let mut inner = self.lock()?;
+        let (records, amounts) = self.outcome_records(&inner, caller, door, outcome)?;
+        Ok(self.file_spent(&mut inner, caller, records, &amounts))
+    }
+
+    fn outcome_records(
+        &self,
+        inner: &Inner,
+        caller: &Caller,
+        door: &str,
+        outcome: &Outcome,
+    ) -> Result<(Vec<Filed>, Vec<Amount>), EngineError> {
+        let decision = outcome.decision;
+        let reader = self.ledger().reader();
+        let stranger = || EngineError::NotYours(decision);
+        let sequence = reader.by_id(&decision)?.ok_or_else(stranger)?;
+        let asked = reader.envelope(sequence)?;
+        if asked.kind != RecordKind::Decision || asked.principal != claimed(&caller.principal) {
+            return Err(stranger());
+        }
+        let mut envelope = self.envelope(RecordKind::Outcome);
+        envelope.session = asked.session;
+        envelope.principal.clone_from(&asked.principal);
+        envelope.team.clone_from(&asked.team);
+        envelope.org.clone_from(&asked.org);
+        envelope.agent.clone_from(&asked.agent);
+        envelope.door = claimed(door);
+        envelope.tool.clone_from(&asked.tool);
+        envelope.name.clone_from(&asked.name);
+        envelope.code = outcome.ending.word().to_owned();
+        envelope.links = vec![sequence];
+        // One outcome for one decision.
+        envelope.once = Some(format!("outcome:{decision}"));
+        if let Some(first) = self.first_with(inner, envelope.once.as_deref().unwrap_or_default())? {
+            return Err(EngineError::OutcomeKnown { decision, first });
+        }
+        let result = proctor_policy::prepare::cut_json(&self.policy(), &outcome.result);
+        let mut body = Json::object().with("result", result);
+        if let Some(binding) = outcome.binding {
+            body.push("binding", binding);
+        }
+        // What was denied and done all the same is billed in full, and an alarm.
+        let denied = !asked.decision.is_some_and(Effect::lets_through);
+        let reserved = if denied { Vec::new() } else { asked.amounts };
+        let amounts = differences(&reserved, outcome.tokens, outcome.cost_usd);
+        let mut records = vec![Filed::new(envelope.clone(), Some(body.to_string().into_bytes()))];
+        if !amounts.is_empty() {
+            let once = Some(format!("settlement:{decision}"));
+            let settlement = self.beside(&envelope, RecordKind::Settlement, "", once, amounts.clone());
+            records.push(Filed::new(settlement, None));
+        }
+        if denied {
+            let alarm = self.beside(&envelope, RecordKind::Alarm, "denied_but_done", None, Vec::new());
+            records.push(Filed::new(alarm, None));
+        }
+        // All of them are on record before the agent hears of it.
+        Ok((records, amounts))
+    }
+
+    /// A record about the same thing as another.
+    fn beside(
+        &self,
+        envelope: &Envelope,
+        kind: RecordKind,
+        code: &str,
+        once: Option<String>,
+        amounts: Vec<Amount>,
+    ) -> Envelope {
+        let own = self.envelope(kind);
+        Envelope {
+            id: own.id,
+            time: own.time,
+            kind,
+            code: code.to_owned(),
+            once,
+            amounts,
+            ..envelope.clone()
+        }
+    }
+}
+
+impl Engine {
+    /// Erases the body of a record. Gives the sequence of the erasure's own record.
+    pub fn erase(&self, sequence: u64, by: &str, reason: &str) -> Result<u64, EngineError> {
+        let mut inner = self.lock()?;
+        let mut envelope = self.envelope(RecordKind::Erasure);
+        envelope.principal = claimed(by);
+        envelope.links = vec![sequence];
+        "erased".clone_into(&mut envelope.code);
+        envelope.rule = claimed(&self.without_secrets(reason));
+        let pending = self.ledger().erase(sequence, envelope);
+        if pending.refusal().is_none() {
+            inner.next += 1;
+        }
+        drop(inner);
+        Ok(pending.wait()?.seq())
+    }
+}
+
+/// Actual minus reserved, for each unit that was reported.
+fn differences(reserved: &[Amount], tokens: Option<u64>, cost_usd: Option<Decimal>) -> Vec<Amount> {
+    let before = |unit: &str| {
+        reserved.iter().find(|amount| amount.unit == unit).map_or(Decimal::ZERO, |amount| amount.value)
+    };
+    let reported = [("tokens", tokens.map(Decimal::from)), ("usd", cost_usd)];
+    reported
+        .into_iter()
+        .filter_map(|(unit, actual)| {
+            let value = actual?.checked_sub(before(unit))?.normalize();
+            (!value.is_zero()).then(|| Amount { unit: unit.to_owned(), value, limit: None })
+        })
+        .collect()
+}

@@ -1,0 +1,330 @@
+//! The owner's Unix socket: other processes on the same state directory relay their requests here.
+
+use std::io::{BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use proctor_core::digest::Digest;
+use proctor_core::json::Json;
+use proctor_core::session::Caller;
+use proctor_ledger::NotRecorded;
+use proctor_ledger::note::{NoteError, NoteSignature};
+use proctor_system::private::{self, PrivateError};
+
+use crate::access::{local_caller, read_json};
+use crate::approvers::{ApproverKeys, CredentialError};
+use crate::orders::{self, Order, OrderError};
+use crate::state_dir::StateDir;
+use crate::{ApprovalRefusal, Engine, EngineError, Report, Spent};
+
+/// Connections at a time; more are closed at once.
+const MAX_CONNECTIONS: usize = 64;
+
+/// Longest socket path that every system takes.
+const MAX_SOCKET_PATH: usize = 100;
+
+/// How long a relay may take to greet.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a process that ends waits for commands of others to be answered.
+const LAST_COMMANDS: Duration = Duration::from_secs(2);
+
+/// A door that relays reach over the owner's socket.
+pub trait RelayedDoor: Send + Sync {
+    /// The mode that a relay asks for.
+    fn mode(&self) -> &'static str;
+
+    /// Serves one connection until it ends.
+    fn serve(&self, caller: Caller, input: BufReader<UnixStream>, output: UnixStream);
+
+    /// Carries out a single command of this door's; `None` if it has none of that name.
+    fn command(&self, name: &str, command: &Json) -> Option<Json> {
+        let _ = (name, command);
+        None
+    }
+}
+
+/// Why the owner's socket cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnerError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The socket or its link.
+        path: PathBuf,
+        /// The operating system's error.
+        source: std::io::Error,
+    },
+    /// The folder of a long socket path is not private.
+    #[error(transparent)]
+    Folder(#[from] PrivateError),
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// There is no such command.
+    #[error("unknown command `{0}`")]
+    Unknown(String),
+    /// A member is missing or cannot be read.
+    #[error("`{member}` {problem}")]
+    Member {
+        /// The member.
+        member: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A signature line cannot be read.
+    #[error(transparent)]
+    Note(#[from] NoteError),
+    /// The file of approvers cannot be used.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
+    /// The approval was not decided.
+    #[error(transparent)]
+    Approval(#[from] ApprovalRefusal),
+    /// The order was not carried out.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// The engine did not record it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The ledger did not take it.
+    #[error(transparent)]
+    NotRecorded(#[from] NotRecorded),
+}
+
+/// Starts listening. The lock on the state directory is held, so a socket file that lies there is stale.
+pub(crate) fn listen(
+    state: &StateDir,
+    engine: Arc<Engine>,
+    doors: Vec<Box<dyn RelayedDoor>>,
+) -> Result<(), OwnerError> {
+    let link = state.socket();
+    let path = socket_path(&link);
+    let describe = |source: std::io::Error| OwnerError::Io { path: path.clone(), source };
+    let _ = std::fs::remove_file(&path);
+    if path != link {
+        let _ = std::fs::remove_file(&link);
+        if let Some(folder) = path.parent() {
+            private::create_folder(folder)?;
+        }
+        std::os::unix::fs::symlink(&path, &link).map_err(describe)?;
+    }
+    let listener = UnixListener::bind(&path).map_err(describe)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(describe)?;
+    let owner = Arc::new(Owner { state: state.clone(), engine, doors });
+    std::thread::Builder::new()
+        .name("owner".to_owned())
+        .spawn(move || accept(&listener, &owner))
+        .map_err(describe)?;
+    Ok(())
+}
+
+/// The path that the owner's socket is bound to: one that is too long goes to a folder of this user's, under a digest.
+pub fn socket_path(link: &Path) -> PathBuf {
+    let absolute = std::path::absolute(link).unwrap_or_else(|_| link.to_owned());
+    if absolute.as_os_str().len() <= MAX_SOCKET_PATH {
+        return absolute;
+    }
+    let folder = match std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None => std::env::temp_dir().join(format!("proctor-{}", rustix::process::getuid().as_raw())),
+    };
+    let digest = Digest::of(absolute.as_os_str().as_encoded_bytes()).to_string();
+    let short: String = digest.chars().take(32).collect();
+    folder.join(format!("proctor-{short}.sock"))
+}
+
+/// Connects to the owner. The link in the state directory names the socket, and the peer must be this user or root.
+pub(crate) fn connect(link: &Path) -> std::io::Result<UnixStream> {
+    let path = std::fs::read_link(link).unwrap_or_else(|_| socket_path(link));
+    let stream = UnixStream::connect(path)?;
+    let peer = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+    if peer != rustix::process::getuid() && !peer.is_root() {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::PermissionDenied,
+            "the socket belongs to another user",
+        ));
+    }
+    Ok(stream)
+}
+
+/// State that all connections share.
+struct Owner {
+    state: StateDir,
+    engine: Arc<Engine>,
+    doors: Vec<Box<dyn RelayedDoor>>,
+}
+
+fn accept(listener: &UnixListener, owner: &Arc<Owner>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    loop {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            // Out of descriptors, or the peer is gone already: a pause lets others close theirs.
+            Err(_) => {
+                std::thread::sleep(Duration::from_millis(50));
+                continue;
+            }
+        };
+        if open.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
+            open.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let (owner, counted) = (Arc::clone(owner), Arc::clone(&open));
+        let spawned = std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
+            owner.serve(&stream);
+            counted.fetch_sub(1, Ordering::SeqCst);
+        });
+        if spawned.is_err() {
+            open.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Owner {
+    fn serve(&self, stream: &UnixStream) {
+        let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) else { return };
+        let uid = peer.uid.as_raw();
+        if uid != rustix::process::getuid().as_raw() && uid != 0 {
+            return;
+        }
+        let (Ok(reading), Ok(mut writing)) = (stream.try_clone(), stream.try_clone()) else { return };
+        let _ = stream.set_read_timeout(Some(GREETING_TIMEOUT));
+        let mut input = BufReader::new(reading);
+        let Ok(hello) = read_json(&mut input) else { return };
+        let _ = stream.set_read_timeout(None);
+        let policy = self.engine.policy().digest();
+        if let Some(asked) = hello.get("policy").and_then(Json::as_str)
+            && asked != policy.to_string()
+        {
+            let error = format!(
+                "the owner's policy is {policy}, the one given here is {asked}: use the same, or leave `--policy` out"
+            );
+            let _ = writeln!(writing, "{}", Json::object().with("ok", false).with("error", error));
+            return;
+        }
+        let greeting = Json::object()
+            .with("ok", true)
+            .with("pid", std::process::id())
+            .with("policy", policy.to_string());
+        if writeln!(writing, "{greeting}").is_err() {
+            return;
+        }
+        let text = |name: &str| hello.get(name).and_then(Json::as_str).unwrap_or_default();
+        if let Some(door) = self.doors.iter().find(|door| door.mode() == text("mode")) {
+            let caller = local_caller(uid, text("agent"), text("team"), text("org"));
+            door.serve(caller, input, writing);
+            return;
+        }
+        while let Ok(command) = read_json(&mut input) {
+            let _running = RunningCommand::begin();
+            let answer = self.run(&command);
+            // One write for the whole line: half an answer is none.
+            if writing.write_all(format!("{answer}\n").as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn run(&self, command: &Json) -> Json {
+        let name = command.get("op").and_then(Json::as_str).unwrap_or_default();
+        if let Some(answer) = self.doors.iter().find_map(|door| door.command(name, command)) {
+            return answer;
+        }
+        let answer = run(command, &self.state, &self.engine);
+        answer.unwrap_or_else(|error| Json::object().with("error", error.to_string()))
+    }
+}
+
+/// The number of commands of other processes that are being carried out, and its changes.
+static RUNNING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// Counts one command for as long as it lives.
+struct RunningCommand;
+
+impl RunningCommand {
+    fn begin() -> RunningCommand {
+        *RUNNING.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        RunningCommand
+    }
+}
+
+impl Drop for RunningCommand {
+    fn drop(&mut self) {
+        *RUNNING.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        RUNNING.1.notify_all();
+    }
+}
+
+/// Waits until commands of other processes are answered, at most two seconds, before this process ends.
+pub fn drain_commands() {
+    let running = RUNNING.0.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(RUNNING.1.wait_timeout_while(running, LAST_COMMANDS, |running| *running > 0));
+}
+
+/// Carries out a command; those that run in the owner's own process come here too.
+pub fn run(command: &Json, state: &StateDir, engine: &Engine) -> Result<Json, CommandError> {
+    let text = |name: &str| command.get(name).and_then(Json::as_str).unwrap_or_default();
+    let uid = rustix::process::getuid().as_raw();
+    let by = format!("uid:{uid}");
+    match text("op") {
+        "approve" => approve(text("signed"), state, engine),
+        "erase" => {
+            let sequence = engine.erase(number(command, "seq")?, text("by"), text("reason"))?;
+            Ok(Json::object().with("seq", sequence))
+        }
+        "checkpoint" => Ok(Json::object().with("note", engine.ledger().checkpoint()?)),
+        "cosign" => cosign(command, engine),
+        "agent" => {
+            let order = Order::from_word(text("order"))
+                .ok_or_else(|| OrderError::UnknownOrder(text("order").to_owned()))?;
+            Ok(orders::order(engine, text("agent"), order, text("reason"), &by)?)
+        }
+        "operation" => Ok(orders::operate(engine, text("operation"), text("order"), text("reason"), &by)?),
+        "observe" => {
+            let caller = local_caller(uid, text("as"), text("team"), text("org"));
+            let data = command.get("data").cloned().unwrap_or_default();
+            let report = Report::Observation {
+                code: text("code").to_owned(),
+                data,
+                alarms: Vec::new(),
+                spent: Spent::default(),
+            };
+            let receipt = engine.report(&caller, text("agent"), text("session"), text("door"), report)?;
+            Ok(Json::object().with("seq", receipt.seq()))
+        }
+        other => Err(CommandError::Unknown(other.to_owned())),
+    }
+}
+
+fn number(command: &Json, member: &'static str) -> Result<u64, CommandError> {
+    let found = command.get(member).and_then(Json::as_u64);
+    found.ok_or(CommandError::Member { member, problem: "is missing" })
+}
+
+fn approve(signed: &str, state: &StateDir, engine: &Engine) -> Result<Json, CommandError> {
+    let keys = ApproverKeys::read(&state.approvers_file(), engine.ledger().key().name())?;
+    let (order, sequence) = engine.decide_approval(signed, &keys)?;
+    Ok(Json::object()
+        .with("approval_id", order.statement.approval.to_string())
+        .with("verdict", order.statement.verdict.word())
+        .with("approver", order.approver)
+        .with("seq", sequence))
+}
+
+fn cosign(command: &Json, engine: &Engine) -> Result<Json, CommandError> {
+    let text = |name: &str| command.get(name).and_then(Json::as_str).unwrap_or_default();
+    let size = number(command, "size")?;
+    let signature = NoteSignature::parse(text("line"))?;
+    let witness = text("witness")
+        .parse()
+        .map_err(|_| CommandError::Member { member: "witness", problem: "is not a verifier key" })?;
+    Ok(Json::object().with("note", engine.ledger().add_cosignature(size, signature, &witness)?))
+}

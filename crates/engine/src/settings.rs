@@ -1,0 +1,25 @@
+//! Settings of the engine, as the command line and `proctor.toml` give them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use proctor_ledger::store::Durability;
+
+/// How a state directory is opened, and as whom this user acts.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The state directory.
+    pub state: PathBuf,
+    /// The policy: a document, or a folder of documents. None: every action is denied.
+    pub policy: Option<PathBuf>,
+    /// When a record counts as written.
+    pub durability: Durability,
+    /// The configured name of the agent that this user runs.
+    pub agent: String,
+    /// The team of that agent.
+    pub team: String,
+    /// The organisation of that agent.
+    pub org: String,
+    /// How long an answer may take before it is deny.
+    pub answer: Duration,
+}
