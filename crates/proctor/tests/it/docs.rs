@@ -1,0 +1,595 @@
+//! The documentation holds: its commands run and print what it says, its links lead somewhere, and the list of commands is
+//! the program's own.
+//!
+//! A block marked `sh` is run; all of a page run in one shell, in order, in a scratch folder. If the next block is marked `text`, it
+//! is what the commands print on stdout: `…` stands for any text within a line, and for any number of lines where it stands
+//! alone. Blocks with other marks are not run.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Pages that show no command that could run.
+const WITHOUT_COMMANDS: &[&str] =
+    &["cli.md", "compatibility.md", "performance.md", "style.md", "verification.md", "webhook.md"];
+
+/// What stands above the generated part of `docs/cli.md`.
+const GENERATED: &str = "<!-- Below this line the page is made from `--help`. -->\n";
+
+#[test]
+fn commands_in_the_pages_do_what_the_pages_say() {
+    let mut problems = Vec::new();
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let blocks = blocks(&text);
+        let name = page.file_name().unwrap().to_str().unwrap();
+        let runs = blocks.iter().any(|block| block.mark == "sh");
+        if runs == WITHOUT_COMMANDS.contains(&name) {
+            problems.push(format!(
+                "{name}: a page shows commands that run, or stands in WITHOUT_COMMANDS; this does not fit"
+            ));
+        }
+        if runs {
+            problems.extend(run_page(name, &blocks));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+#[test]
+fn the_first_command_of_the_readme_answers() {
+    let text = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let blocks = blocks(&text);
+    let shown: Vec<&str> =
+        blocks.iter().filter(|block| block.mark == "console").map(|block| block.body.trim()).collect();
+    let [first, second] = shown.as_slice() else { panic!("two commands set it up, these are {shown:#?}") };
+    assert_eq!(*second, "./scripts/test");
+    assert!(root().join("scripts/test").exists());
+    // The same program, already built.
+    let (build, program) = ("cargo run --release -p proctor --", "proctor");
+    assert!(first.contains(build), "{first}");
+    let scratch = Scratch::new();
+    let output = scratch.shell(&first.replace(build, program)).output().unwrap();
+    let answer = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{answer}{}", String::from_utf8_lossy(&output.stderr));
+    for word in ["allow", "block", "modify", "escalate", "alarm", "proctor session show"] {
+        assert!(answer.contains(word), "{word} is missing: {answer}");
+    }
+    assert_eq!(names_in(&scratch.work()), BTreeSet::new(), "something is left in the working folder");
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut problems = Vec::new();
+    for page in all_markdown() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let folder = page.parent().unwrap();
+        for target in links(&text) {
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((&target, ""));
+            let file = if file.is_empty() { page.clone() } else { folder.join(file) };
+            if !file.exists() {
+                problems.push(format!("{}: `{target}` is not there", page.display()));
+            } else if !heading.is_empty()
+                && !headings(&std::fs::read_to_string(&file).unwrap()).contains(heading)
+            {
+                problems.push(format!("{}: `{target}` names a heading that is not there", page.display()));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn the_list_of_commands_is_the_programs_own() {
+    let file = root().join("docs/cli.md");
+    let page = std::fs::read_to_string(&file).unwrap();
+    let (written, old) =
+        page.split_once(GENERATED).expect("docs/cli.md has the line above its generated part");
+    let mut new = String::from("\n");
+    let common = help(&[]);
+    let common_flags: BTreeSet<String> =
+        entries(common.section("Options:")).map(|entry| flag(entry).to_owned()).collect();
+    new.push_str(&format!("## Flags of every command\n\n```\n{}\n```\n", common.section("Options:")));
+    describe(&mut Vec::new(), &common_flags, &mut new);
+    if old != new && std::env::var("PROCTOR_WRITE_DOCS").is_ok_and(|value| value == "1") {
+        std::fs::write(&file, format!("{written}{GENERATED}{new}")).unwrap();
+        return;
+    }
+    assert!(old == new, "docs/cli.md is not what `--help` says: run this test with PROCTOR_WRITE_DOCS=1");
+}
+
+/// Where a published limit stands in the source, how it is written there, and how `docs/limits.md` says it.
+const LIMITS: &[(&str, &str, &str)] = &[
+    (
+        "net/src/lines.rs",
+        "MAX_MESSAGE: usize = 4 * 1024 * 1024;",
+        "| Message on stdio, Unix socket, WebSocket, gRPC | 4 MiB |",
+    ),
+    ("net/src/ahp/server.rs", "WINDOW: usize = 128;", "| Messages of one connection in work at once | 128 |"),
+    (
+        "net/src/ahp/server.rs",
+        "IN_FLIGHT: usize = 4096;",
+        "| Messages in work at once, all connections | 4096 |",
+    ),
+    (
+        "net/src/listen.rs",
+        "max_connections: 4096,",
+        "| Connections: HTTP, gRPC; Unix socket | 4096 each; 1024 |",
+    ),
+    (
+        "net/src/ahp/server/unix.rs",
+        "max_connections: 1024,",
+        "| Connections: HTTP, gRPC; Unix socket | 4096 each; 1024 |",
+    ),
+    (
+        "wire/src/ahp/rpc.rs",
+        "MAX_VALUES: usize = 50_000;",
+        "| Values in a message, containers included | 50,000 |",
+    ),
+    (
+        "net/src/ahp/server.rs",
+        "MESSAGE_BYTES: usize = 32 * 1024 * 1024;",
+        "| Memory of messages over 16 KiB, read or in work | 32 MiB",
+    ),
+    ("wire/src/ahp/rpc.rs", "MAX_ID: usize = 4096;", "| Identifier of a request | 4096 bytes |"),
+    (
+        "proctor/src/doors/ahp/binding.rs",
+        "MAX_OPEN: usize = 1024;",
+        "| Open decisions of a session that reports are bound to | 1024 |",
+    ),
+    (
+        "proctor/src/doors/ahp/binding.rs",
+        "LOOK_BACK: usize = 2000;",
+        "| How far back a session is read for them after a restart | 2000 decisions and outcomes |",
+    ),
+    (
+        "proctor/src/doors/ahp/runs.rs",
+        "MAX_RUNS: usize = 64;",
+        "| Runs of a session that are followed | 64 |",
+    ),
+    (
+        "wire/src/attest.rs",
+        "MAX_LINE: usize = 10 * 1024 * 1024 - 1;",
+        "| Line of a request | 10,485,759 bytes |",
+    ),
+    ("wire/src/attest.rs", "MAX_REPLY: usize = 60 * 1024;", "| Line of a reply | 60 KiB |"),
+    ("wire/src/attest.rs", "MAX_ASSERTION_ID: usize = 256;", "| Name of an assertion | 256 bytes |"),
+    (
+        "assert/src/validate.rs",
+        "Limits { steps: 10_000, step_bytes: 1024 * 1024, depth: 5 }",
+        "traces in each other | 10,000; 1 MiB; 5 |",
+    ),
+    ("proctor/src/doors/attest/serve.rs", "BESIDE: usize = 16;", "assertions of one batch | 16; 16 |"),
+    ("proctor/src/doors/attest/evaluate.rs", "AT_A_TIME: usize = 16;", "assertions of one batch | 16; 16 |"),
+    ("proctor/src/doors/attest/plugins.rs", "MOST: usize = 10_000;", "that are waited for | 10,000 |"),
+    ("assert/src/judge.rs", "MOST_SAMPLES: i64 = 16;", "| Samples of one judgement | 16 |"),
+    ("proctor/src/lines.rs", "MAX_LINE: usize = 4 << 20;", "| Line of the gate | 4 MiB |"),
+    ("core/src/json/parse.rs", "MAX_DEPTH: usize = 128;", "| JSON, nested | 128 |"),
+    (
+        "proctor/src/commands/gate.rs",
+        "WAITING_ANSWERS: usize = 1024;",
+        "| Answers that wait to be written | 1024 |",
+    ),
+    ("proctor/src/gate.rs", "WAITING_ANSWERS: usize = 1024;", "| Answers that wait to be written | 1024 |"),
+    ("proctor/src/room.rs", "MOST: usize = 8 << 20;", "| Lines that wait for their answers | 8 MiB"),
+    ("ledger/src/writer.rs", "queue_drafts: 4096,", "| Records that wait to be written | 4096, or 64 MiB |"),
+    (
+        "ledger/src/writer.rs",
+        "queue_bytes: 64 << 20,",
+        "| Records that wait to be written | 4096, or 64 MiB |",
+    ),
+    ("ledger/src/writer.rs", "batch_records: 2048,", "| Records in one commit | 2048, or 8 MiB |"),
+    ("ledger/src/writer.rs", "batch_bytes: 8 << 20,", "| Records in one commit | 2048, or 8 MiB |"),
+    ("proctor/src/config.rs", "unwrap_or(8000)", "| Time to answer | 8 s (`--answer-ms`) |"),
+    ("proctor/src/engine.rs", "TRIES: usize = 3;", "when the state moved | 3 |"),
+    ("proctor/src/owner.rs", "MAX_CONNECTIONS: usize = 64;", "| Connections to the owner | 64 |"),
+    ("core/src/record.rs", "MAX_LEAF: usize = 65_535;", "| Envelope of a record | 65,535 bytes |"),
+    ("core/src/record.rs", "MAX_CLAIMED: usize = 256;", "(names, ids, …) | 256 bytes |"),
+    ("ledger/src/writer.rs", "MAX_BODY: usize = 16 << 20;", "| Body of a record | 16 MiB |"),
+    ("proctor/src/approver.rs", "MAX_REASON: usize = 1024;", "| Reason of an approver | 1024 bytes |"),
+    ("ledger/src/note.rs", "MAX_SIGNATURES: usize = 32;", "its size | 32; 64 KiB |"),
+    ("ledger/src/note.rs", "MAX_NOTE_BYTES: usize = 64 * 1024;", "its size | 32; 64 KiB |"),
+    ("ledger/src/keys/trust.rs", "MAX_TRUST_BYTES: usize = 64 * 1024;", "| Trust file | 64 KiB |"),
+    (
+        "core/src/normalise/shell.rs",
+        "MAX_INPUT_BYTES: usize = 256 * 1024;",
+        "that is taken apart | 256 KiB |",
+    ),
+    ("core/src/normalise/shell.rs", "MAX_DEPTH: usize = 32;", "groups and wrappers, nested | 32 |"),
+    ("core/src/normalise.rs", "MAX_ENTRIES: usize = 1024;", "`hosts` | 1024 each |"),
+    ("core/src/normalise/url.rs", "MAX_URL_BYTES: usize = 4096;", "| URL | 4096 bytes |"),
+    ("policy/src/scan/json.rs", "MAX_REPORTED_FINDINGS: usize = 1000;", "reported one by one | 1000 |"),
+    ("policy/src/scan/custom.rs", "MAX_MATCHES: usize = 1000;", "entry in one text | 1000 |"),
+    ("policy/src/policy/compile.rs", "MAX_DOCUMENTS: usize = 1000;", "| Documents in a folder | 1000 |"),
+    ("policy/src/document/node.rs", "MAX_SOURCE_BYTES: usize = 1 << 20;", "| Document | 1 MiB,"),
+    ("policy/src/document/node.rs", "MAX_DEPTH: usize = 64;", "nested 64, 100,000 values |"),
+    ("policy/src/document/node.rs", "MAX_NODES: usize = 100_000;", "nested 64, 100,000 values |"),
+    ("policy/src/document/rules.rs", "MAX_RULES: usize = 10_000;", "| Rules in a document | 10,000 |"),
+    (
+        "policy/src/condition/shape.rs",
+        "MAX_BYTES: usize = 4096;",
+        "| Condition | 4 KiB, nested 32, 32 choices",
+    ),
+    (
+        "policy/src/condition/shape.rs",
+        "MAX_NESTING: usize = 32;",
+        "| Condition | 4 KiB, nested 32, 32 choices",
+    ),
+    (
+        "policy/src/condition/shape.rs",
+        "MAX_CHOICES: usize = 32;",
+        "| Condition | 4 KiB, nested 32, 32 choices",
+    ),
+    ("policy/src/condition/shape.rs", "MAX_SIGNS: usize = 1024;", "1024 operators and other signs |"),
+    ("policy/src/condition/run.rs", "MAX_STEPS: usize = 200_000;", "what it builds | 200,000; 64 KiB |"),
+    ("policy/src/condition/run.rs", "MAX_BUILT: usize = 64 * 1024;", "what it builds | 200,000; 64 KiB |"),
+    ("policy/src/condition/run.rs", "MAX_ASKED: usize = 256;", "each glob or mark 256 bytes |"),
+    ("policy/src/readset.rs", "MAX_QUESTIONS: usize = 1024;", "in one decision | 1024,"),
+    ("policy/src/expression.rs", "MAX_BYTES: usize = 4096;", "| Approval expression | 4 KiB, 256 clauses |"),
+    ("policy/src/expression.rs", "MAX_CLAUSES: usize = 256;", "| Approval expression | 4 KiB, 256 clauses |"),
+    (
+        "policy/src/document/sections.rs",
+        "MAX_PATTERNS: usize = 256;",
+        "| `sensitive_patterns` | 256, each 4 KiB",
+    ),
+    (
+        "policy/src/document/sections.rs",
+        "MAX_PATTERN_BYTES: usize = 4096;",
+        "| `sensitive_patterns` | 256, each 4 KiB",
+    ),
+    ("policy/src/document/sections.rs", "MAX_COMPILED_BYTES: usize = 1 << 20;", "and 1 MiB compiled |"),
+    (
+        "policy/src/modules/shape.rs",
+        "MAX_BYTES: usize = 1 << 20;",
+        "| Module | 1 MiB, nested 32, 1000 operators",
+    ),
+    (
+        "policy/src/modules/shape.rs",
+        "MAX_NESTING: usize = 32;",
+        "| Module | 1 MiB, nested 32, 1000 operators",
+    ),
+    (
+        "policy/src/modules/shape.rs",
+        "MAX_OPERATORS: usize = 1000;",
+        "| Module | 1 MiB, nested 32, 1000 operators",
+    ),
+    ("policy/src/modules/rego.rs", "MAX_INSTRUCTIONS: usize = 250_000;", "one Rego evaluation | 250,000 |"),
+    ("policy/src/document/problems.rs", "MAX_PROBLEMS: usize = 500;", "| Problems reported at once | 500 |"),
+    ("policy/src/state.rs", "session_tools: 512,", "marks in a session | 512, 256 |"),
+    ("policy/src/state.rs", "session_taints: 256,", "marks in a session | 512, 256 |"),
+    ("policy/src/state.rs", "agent_tools: 2048,", "in 24 hours | 2048, 1024 |"),
+    ("policy/src/state.rs", "agent_taints: 1024,", "in 24 hours | 2048, 1024 |"),
+    ("policy/src/state.rs", "sessions: 500_000,", "| Sessions | 500,000 |"),
+    ("policy/src/state.rs", "approvals: 100_000,", "of one principal | 100,000; 10,000 |"),
+    ("policy/src/state.rs", "approvals_of_principal: 10_000,", "of one principal | 100,000; 10,000 |"),
+    ("policy/src/state.rs", "KEPT_MINUTES: i64 = 33 * 24 * 60;", "idle sessions are kept | 33 days |"),
+    (
+        "policy/src/state/approvals.rs",
+        "KEPT_MICROS: i64 = 7 * 24 * 3_600_000_000;",
+        "approvals are kept | 7 days |",
+    ),
+    ("policy/src/state/agents.rs", "WINDOW_HOURS: i64 = 24;", "memory | 24 to 25 hours,"),
+];
+
+#[test]
+fn published_limits_are_those_of_the_source() {
+    let page = std::fs::read_to_string(root().join("docs/limits.md")).unwrap();
+    let mut problems = Vec::new();
+    for (file, written, said) in LIMITS {
+        let source = std::fs::read_to_string(root().join("crates").join(file)).unwrap_or_default();
+        if !source.contains(written) {
+            problems
+                .push(format!("{file} no longer says `{written}`: change docs/limits.md, then this list"));
+        }
+        if !page.contains(said) {
+            problems.push(format!("docs/limits.md no longer says `{said}`"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn comparing_is_strict_where_nothing_is_left_open() {
+    let same = |expected: &str, got: &str| {
+        fits(&expected.lines().collect::<Vec<_>>(), &got.lines().collect::<Vec<_>>())
+    };
+    assert!(same("a\nb", "a\nb"));
+    assert!(!same("a\nb", "a") && !same("a", "a\nb") && !same("", "a"));
+    assert!(same("a…c", "abc") && same("a…c", "ac") && same("…c", "abc") && same("a…", "abc"));
+    assert!(!same("a…c", "abd") && !same("ab…ba", "aba") && !same("a…b…c", "acb"));
+    assert!(same("a\n…\nz", "a\nz") && same("a\n…\nz", "a\nb\nc\nz") && !same("a\n…\nz", "a\nb"));
+}
+
+/// The program: the released build if the test script made one, else this build.
+fn binary() -> PathBuf {
+    let released = std::env::var_os("PROCTOR_RELEASE_BINARY");
+    released.map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_proctor")), PathBuf::from)
+}
+
+// Pages.
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn names_in(folder: &Path) -> BTreeSet<String> {
+    std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+fn markdown_in(folder: &Path) -> Vec<PathBuf> {
+    let files = names_in(folder).into_iter().map(|name| folder.join(name));
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+/// The pages whose commands run.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md")];
+    pages.extend(markdown_in(&root().join("docs")));
+    assert!(pages.len() > 10, "{pages:?}");
+    pages
+}
+
+fn all_markdown() -> Vec<PathBuf> {
+    let mut pages = markdown_in(&root());
+    pages.extend(markdown_in(&root().join("docs")));
+    pages.extend(markdown_in(&root().join("docs/design")));
+    pages
+}
+
+/// A fenced block.
+struct Block {
+    mark: String,
+    body: String,
+    line: usize,
+}
+
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(mark)) => {
+                open = Some(Block { mark: mark.trim().to_owned(), body: String::new(), line: number });
+            }
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some(block), None) => {
+                block.body.push_str(line);
+                block.body.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    blocks
+}
+
+// Running.
+
+/// A folder to run commands in, with the program on the path and a home of its own.
+struct Scratch {
+    dir: tempfile::TempDir,
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        let scratch = Scratch { dir: tempfile::tempdir().unwrap() };
+        for folder in ["work", "home", "bin", "tmp"] {
+            std::fs::create_dir(scratch.dir.path().join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(binary(), scratch.dir.path().join("bin/proctor")).unwrap();
+        scratch
+    }
+
+    fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    fn shell(&self, script: &str) -> Command {
+        let file = self.dir.path().join("script");
+        std::fs::write(&file, script).unwrap();
+        let mut path = self.dir.path().join("bin").into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let mut command = Command::new("sh");
+        command.arg("-eu").arg(file).current_dir(self.work()).stdin(Stdio::null());
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PROCTOR_"))
+        {
+            command.env_remove(name);
+        }
+        command
+            .env("PATH", path)
+            .env("HOME", self.dir.path().join("home"))
+            .env("XDG_CONFIG_HOME", self.dir.path().join("config"))
+            .env("TMPDIR", self.dir.path().join("tmp"))
+            .env("USER", "reader")
+            .env("NO_COLOR", "1");
+        command
+    }
+}
+
+/// Runs the commands of a page. Gives what does not hold.
+fn run_page(name: &str, blocks: &[Block]) -> Vec<String> {
+    let scratch = Scratch::new();
+    let ready = |index: usize| format!("== block {index} of {name}");
+    let mut script = String::new();
+    for (index, block) in blocks.iter().enumerate().filter(|(_, block)| block.mark == "sh") {
+        script.push_str(&format!("{}echo '{}'\n", block.body, ready(index)));
+    }
+    let output = scratch.shell(&script).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut problems = Vec::new();
+    let mut rest = printed.as_str();
+    for (index, block) in blocks.iter().enumerate().filter(|(_, block)| block.mark == "sh") {
+        let Some((got, after)) = rest.split_once(&format!("{}\n", ready(index))) else {
+            let code = output.status.code();
+            let said = String::from_utf8_lossy(&output.stderr);
+            problems.push(format!("{name}:{}: the commands failed ({code:?})\n{rest}{said}", block.line));
+            return problems;
+        };
+        rest = after;
+        let Some(expected) = blocks.get(index + 1).filter(|next| next.mark == "text") else { continue };
+        if !fits(&expected.body.lines().collect::<Vec<_>>(), &got.lines().collect::<Vec<_>>()) {
+            problems.push(format!("{name}:{}: expected\n{}but got\n{got}", expected.line, expected.body));
+        }
+    }
+    problems
+}
+
+/// Whether lines are what is expected of them.
+fn fits(expected: &[&str], got: &[&str]) -> bool {
+    // Which numbers of lines the expectation so far can stand for.
+    let mut reached = vec![false; got.len() + 1];
+    reached[0] = true;
+    for pattern in expected {
+        let mut next = vec![false; got.len() + 1];
+        let mut any_before = false;
+        for count in 0..=got.len() {
+            any_before |= reached[count];
+            next[count] = if pattern.trim() == "…" {
+                any_before
+            } else {
+                count > 0 && reached[count - 1] && line_fits(pattern, got[count - 1])
+            };
+        }
+        reached = next;
+    }
+    reached[got.len()]
+}
+
+fn line_fits(pattern: &str, line: &str) -> bool {
+    let pieces: Vec<&str> = pattern.trim_end().split('…').collect();
+    let line = line.trim_end();
+    let [first, middle @ .., last] = pieces.as_slice() else { return pattern.trim_end() == line };
+    let Some(mut rest) = line.strip_prefix(first) else { return false };
+    for piece in middle {
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+// Links.
+
+/// The targets of links outside of code.
+fn links(text: &str) -> Vec<String> {
+    let mut targets = Vec::new();
+    let mut code = false;
+    for line in text.lines() {
+        code ^= line.starts_with("```");
+        if code {
+            continue;
+        }
+        // Every second part is between backticks.
+        for prose in line.split('`').step_by(2) {
+            let found = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+            targets.extend(found.map(|(target, _)| target.to_owned()));
+        }
+    }
+    targets
+}
+
+/// The names under which a page's headings can be linked to.
+fn headings(text: &str) -> BTreeSet<String> {
+    let titles =
+        text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |character: &char| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_');
+    titles
+        .map(|title| title.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-"))
+        .collect()
+}
+
+// The list of commands.
+
+/// What `-h` prints, in its parts.
+struct Help(Vec<String>);
+
+fn help(command: &[String]) -> Help {
+    let mut run = Command::new(binary());
+    run.args(command).arg("-h").stdin(Stdio::null()).env("NO_COLOR", "1").env("COLUMNS", "100");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PROCTOR_")) {
+        run.env_remove(name);
+    }
+    let output = run.output().unwrap();
+    assert!(output.status.success(), "{command:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    Help(text.trim_end().split("\n\n").map(str::to_owned).collect())
+}
+
+impl Help {
+    /// The part under this title, without the title.
+    fn section(&self, title: &str) -> &str {
+        self.0
+            .iter()
+            .find_map(|part| part.strip_prefix(title))
+            .map_or("", |part| part.trim_start_matches('\n'))
+    }
+
+    fn about(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+
+    fn subcommands(&self) -> Vec<String> {
+        let lines = self.section("Commands:").lines();
+        let names = lines
+            .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+            .filter_map(|line| line.split_whitespace().next());
+        names.filter(|name| *name != "help").map(str::to_owned).collect()
+    }
+}
+
+/// The entries of a list of options: a line that begins with a flag, and the lines that go on.
+fn entries(options: &str) -> impl Iterator<Item = &str> {
+    let mut starts: Vec<usize> = Vec::new();
+    let mut offset = 0;
+    for line in options.split_inclusive('\n') {
+        let text = line.trim_start();
+        if text.starts_with('-') && line.len() - text.len() <= 6 {
+            starts.push(offset);
+        }
+        offset += line.len();
+    }
+    let ends: Vec<usize> = starts.iter().skip(1).copied().chain([options.len()]).collect();
+    starts.into_iter().zip(ends).map(|(start, end)| options[start..end].trim_end_matches('\n'))
+}
+
+/// The long name of an entry.
+fn flag(entry: &str) -> &str {
+    let start = entry.find("--").unwrap_or(0);
+    entry[start..].split([' ', '\n', '=']).next().unwrap_or_default()
+}
+
+fn describe(command: &mut Vec<String>, common: &BTreeSet<String>, out: &mut String) {
+    let help = help(command);
+    if !command.is_empty() {
+        let level = "#".repeat(command.len() + 1);
+        out.push_str(&format!(
+            "\n{level} proctor {}\n\n{}\n\n```\n{}\n",
+            command.join(" "),
+            help.about(),
+            help.0[1]
+        ));
+        if !help.section("Arguments:").is_empty() {
+            out.push_str(&format!("\n{}\n", help.section("Arguments:")));
+        }
+        let own: Vec<&str> =
+            entries(help.section("Options:")).filter(|entry| !common.contains(flag(entry))).collect();
+        if !own.is_empty() {
+            out.push_str(&format!("\n{}\n", own.join("\n")));
+        }
+        out.push_str("```\n");
+    }
+    for name in help.subcommands() {
+        command.push(name);
+        describe(command, common, out);
+        command.pop();
+    }
+}

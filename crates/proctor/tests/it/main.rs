@@ -1,0 +1,42 @@
+//! Tests of the binary from outside: command line, doors, crashes, hostile input, documentation.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    unreachable_pub,
+    missing_docs,
+    reason = "a test fails by panicking"
+)]
+
+mod support;
+
+mod agent_cli;
+mod ahp_door;
+mod ahp_hostile;
+mod ahp_serve;
+mod assembly_gateway;
+mod assembly_runtime;
+mod assembly_vectors_policy;
+mod assert_cli;
+mod attest_client;
+mod attest_hostile;
+mod attest_models;
+mod attest_wire;
+mod audit_chain;
+mod audit_cli;
+mod crash;
+mod docs;
+mod fuzz;
+mod gate;
+mod holes;
+mod invariants;
+mod mutations;
+mod policy_cli;
+mod rederive;
+mod starters;
+mod tiles;
