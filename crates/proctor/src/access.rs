@@ -10,13 +10,13 @@ use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_ledger::store::Durability as LedgerDurability;
 use proctor_ledger::{Ledger, OpenError, Options};
+use proctor_net::lines::{self, Line};
 use proctor_policy::policy::Policy;
 
 use crate::config::{Config, Durability};
 use crate::doors::ahp::AhpDoor;
 use crate::engine::{Engine, Parts};
 use crate::failure::Failure;
-use crate::lines::{self, Line};
 use crate::owner;
 use crate::policy_files;
 use crate::state_dir::StateDir;
@@ -207,8 +207,8 @@ impl Relay {
 
 /// Reads one line of JSON.
 pub fn read_json(input: &mut BufReader<UnixStream>) -> Result<Json, String> {
-    match lines::next_within(input, LONGEST) {
-        Ok(Some(Line::Whole(line))) => Json::parse(&line).map_err(|error| error.to_string()),
+    match lines::read(input, LONGEST) {
+        Ok(Some(Line::Text(line))) => Json::parse(&line).map_err(|error| error.to_string()),
         Ok(Some(Line::TooLong(_))) => Err("the answer is too long".to_owned()),
         Ok(None) => Err("the connection was closed".to_owned()),
         Err(error) => Err(error.to_string()),

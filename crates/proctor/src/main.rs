@@ -17,7 +17,6 @@ mod engine;
 mod failure;
 mod followers;
 mod gate;
-mod lines;
 mod log;
 mod output;
 mod owner;

@@ -13,7 +13,7 @@ use proctor_core::json::Json;
 
 use proctor_ledger::note::NoteSignature;
 
-use proctor_net::ahp::server::{Peer, StreamLimits};
+use proctor_clients::ahp::server::{Peer, StreamLimits};
 
 use crate::access::{Owner, local_caller, read_json};
 use crate::agents::{self, Order};

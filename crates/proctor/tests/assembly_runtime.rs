@@ -10,8 +10,6 @@
 
 #[path = "assembly_runtime/buffer.rs"]
 mod buffer;
-#[path = "assembly_runtime/double.rs"]
-mod double;
 #[path = "assembly_runtime/framings.rs"]
 mod framings;
 #[path = "assembly_runtime/program.rs"]
@@ -19,12 +17,12 @@ mod program;
 #[path = "assembly_runtime/streams.rs"]
 mod streams;
 
+use proctor_test_support::gateway::{GatewayDouble, with_gateway};
 use proctor_wire::assembly::frames::{ClientFrame, ServerFrame};
 use proctor_wire::assembly::proto::audit::v1::AuditEvent;
 use proctor_wire::assembly::proto::common::v1::{ActionType, Decision};
 use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, OpControlSignal};
 
-use double::{Double, with_gateway};
 use program::{Program, command, denied_by, tracing};
 
 const AGENT: &str = "agent-001";
@@ -82,7 +80,7 @@ async fn without_a_gateway_that_answers_everything_is_denied() {
     let mut library = program.library().await;
     assert_eq!(denied_by(&library.trace("one").await), "runtime.gateway");
     // It is found as soon as it is there.
-    let _double = Double::listen(&path);
+    let _double = GatewayDouble::listen(&path);
     assert_eq!(library.trace("one").await.decision(), Decision::Allow);
 }
 
@@ -217,7 +215,7 @@ async fn events_reach_the_gateway_all_of_them_and_in_order() {
 async fn the_gateway_of_a_named_state_directory_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    let _double = Double::listen(&state.join("run").join("assembly.sock"));
+    let _double = GatewayDouble::listen(&state.join("run").join("assembly.sock"));
     std::fs::write(folder.path().join("proctor.toml"), "state = \"state\"\n").unwrap();
     let program = Program::start(folder, &[], &["--framing", "tagged"]).await;
     assert_eq!(program.library().await.trace("one").await.policy_rule, "of-the-gateway");

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
-use proctor_net::assembly::client::{Client, Options};
-use proctor_net::assembly::runtime::{Framing, Listening, RuntimeOptions, serve};
+use proctor_clients::assembly::client::{Client, Options};
+use proctor_clients::assembly::runtime::{Framing, RuntimeOptions, UnixSocket, serve};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -145,7 +145,7 @@ async fn answer(flags: Flags, settings: Settings) -> Result<(), String> {
         tokio::spawn(Arc::clone(&approvals).follow(client.clone(), name, holders.subscribe()));
         tokio::spawn(Arc::clone(&reports).deliver(client))
     });
-    let listener = Listening::bind(&path).await.map_err(|error| error.to_string())?;
+    let listener = UnixSocket::bind(&path).await.map_err(|error| error.to_string())?;
     let options = RuntimeOptions {
         framing: flags.framing,
         max_connections: settings.max_connections,

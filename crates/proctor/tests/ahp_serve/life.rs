@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use proctor_core::json::Json;
-use proctor_net::ahp::Decision;
+use proctor_clients::ahp::Decision;
 use rustix::process::Signal;
 
 use crate::agent;

@@ -1,6 +1,6 @@
 //! A changed policy is in force on every transport at once.
 
-use proctor_net::ahp::Decision;
+use proctor_clients::ahp::Decision;
 
 use crate::agent::{self, all, ask, connect};
 use crate::server::{POLICY, Server, decided, records, until};

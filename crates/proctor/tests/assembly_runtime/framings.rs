@@ -7,7 +7,7 @@ use proctor_wire::assembly::proto::ipc::v1::HandshakeProof;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use crate::double::with_gateway;
+use proctor_test_support::gateway::with_gateway;
 use crate::program::{Program, tracing};
 
 #[tokio::test]

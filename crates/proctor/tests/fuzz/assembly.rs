@@ -2,7 +2,7 @@
 
 use proctor_core::digest::Digest;
 use proctor_core::random::SeededRandomness;
-use proctor_net::assembly::client::Identity;
+use proctor_clients::assembly::client::Identity;
 use proctor_wire::assembly::chain::{Chain, Entry, EventType, Finding, Outcome, Verifier};
 use proctor_wire::assembly::did;
 use proctor_wire::assembly::frames::bare::{self, BareDecoder};

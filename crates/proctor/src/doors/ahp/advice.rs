@@ -2,7 +2,7 @@
 
 use proctor_core::json::Json;
 use proctor_core::time::Timestamp;
-use proctor_net::ahp::{
+use proctor_clients::ahp::{
     IdleDecision, IntentDetectionDecision, IntentDetectionEvent, PlanningDecision, PlanningEvent,
     PlanningStrategy, RateLimitDecision, RateLimitEvent, RateLimitType, ReasoningDecision, ReasoningEvent,
     ReasoningType, TargetHints,

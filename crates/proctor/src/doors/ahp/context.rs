@@ -19,7 +19,7 @@ use proctor_core::action::{Action, ActionKind};
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
-use proctor_net::ahp::{ContextPerceptionDecision, ContextPerceptionEvent};
+use proctor_clients::ahp::{ContextPerceptionDecision, ContextPerceptionEvent};
 use proctor_policy::advice::{ContextAdvice, ContextScope};
 use proctor_policy::prepare::cut_text;
 

@@ -8,8 +8,8 @@ use proctor_core::id::{RecordId, SessionId};
 use proctor_core::json::Json;
 use proctor_core::record::{RecordKind, claimed};
 use proctor_core::session::Caller;
-use proctor_net::ahp::server::HandlerError;
-use proctor_net::ahp::{AhpEvent, EventType};
+use proctor_clients::ahp::server::HandlerError;
+use proctor_clients::ahp::{AhpEvent, EventType};
 use proctor_policy::prepare::prepare;
 use rust_decimal::Decimal;
 

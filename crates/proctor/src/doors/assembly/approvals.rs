@@ -2,7 +2,7 @@
 
 use proctor_core::id::ApprovalId;
 use proctor_core::json::Json;
-use proctor_net::assembly::services::approval::approval_service_server::ApprovalService;
+use proctor_clients::assembly::services::approval::approval_service_server::ApprovalService;
 use proctor_policy::state::{AgentInfo, ApprovalInfo, Registry};
 use proctor_wire::assembly::proto::approval::v1::{
     ApprovalDecisionType, ApprovalEvent, DecideRequest, DecideResponse, ListPendingRequest,

@@ -1,7 +1,7 @@
 //! The answer to a question about the workspace: facts, snippets, a summary, or how to ask better.
 
 use proctor_core::json::Json;
-use proctor_net::ahp::{
+use proctor_clients::ahp::{
     ContextPerceptionDecision, ContextPerceptionEvent, Fact, FileContentSnippet, InjectedContext,
     PerceptionIntent, PerceptionTarget,
 };

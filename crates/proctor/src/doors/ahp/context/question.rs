@@ -1,6 +1,6 @@
 //! What an agent asks for: words, a pattern for paths, a place.
 
-use proctor_net::ahp::{ContextPerceptionEvent, PerceptionTarget};
+use proctor_clients::ahp::{ContextPerceptionEvent, PerceptionTarget};
 use proctor_policy::glob;
 
 use super::words::{Words, beginning};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use proctor_core::json::Json;
-use proctor_net::ahp::ProjectSummary;
+use proctor_clients::ahp::ProjectSummary;
 
 use super::folder::Folder;
 use super::search::View;

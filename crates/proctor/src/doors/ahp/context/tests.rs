@@ -2,7 +2,7 @@ use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
 use proctor_core::json::Json;
-use proctor_net::ahp::{ContextPerceptionDecision, InjectedContext, PerceptionIntent};
+use proctor_clients::ahp::{ContextPerceptionDecision, InjectedContext, PerceptionIntent};
 
 use super::fixture::Fixture;
 use super::folder::Folder;
