@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use proctor_clients::assembly::client::{Client, ClientError, Code};
+use proctor_clients::assembly::runtime::Push;
 use proctor_core::id::ApprovalId;
 use proctor_core::time::Clock;
-use proctor_net::assembly::client::{Client, ClientError, Code};
-use proctor_net::assembly::runtime::Push;
 use proctor_wire::assembly::proto::event::v1::ApprovalDecision;
 use proctor_wire::assembly::proto::gateway::v1::{Decision, InvalidationEvent, invalidation_event::Payload};
 use tokio::sync::{broadcast, watch};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_net::assembly::client::{Client, ClientError, Token};
-use proctor_net::assembly::runtime::{Push, RuntimeHandler, deny};
+use proctor_clients::assembly::client::{Client, ClientError, Token};
+use proctor_clients::assembly::runtime::{Push, RuntimeHandler, deny};
 use proctor_wire::assembly::proto::audit::v1::AuditEvent;
 use proctor_wire::assembly::proto::common::v1::{AgentId, Decision};
 use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, CheckActionResponse};

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_net::assembly::client::{Client, Options};
-use proctor_net::assembly::runtime::{Listening, RuntimeOptions, serve};
+use proctor_clients::assembly::client::{Client, Options};
+use proctor_clients::assembly::runtime::{RuntimeOptions, UnixSocket, serve};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,7 @@ use self::rules::Rules;
 use self::talk::say;
 
 pub use self::settings::Settings;
-pub use proctor_net::assembly::runtime::Framing;
+pub use proctor_clients::assembly::runtime::Framing;
 
 /// Where the specification puts the socket.
 const BARE_SOCKET: &str = "/var/run/aa-runtime.sock";
@@ -89,7 +89,7 @@ async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), String> {
         tokio::spawn(Arc::clone(&approvals).follow(client.clone(), name, holders.subscribe()));
         tokio::spawn(Arc::clone(&reports).deliver(client))
     });
-    let listener = Listening::bind(&path).await.map_err(|error| error.to_string())?;
+    let listener = UnixSocket::bind(&path).await.map_err(|error| error.to_string())?;
     let options = RuntimeOptions {
         framing: launch.framing,
         max_connections: settings.max_connections,

@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
-use proctor_net::assembly::client::{Client, ClientError};
-use proctor_net::assembly::runtime::deny;
+use proctor_clients::assembly::client::{Client, ClientError};
+use proctor_clients::assembly::runtime::deny;
 use proctor_wire::assembly::proto::policy::v1::{
     CheckActionRequest, CheckActionResponse, OpControlMessage, OpControlSignal, OpControlSubscribeRequest,
 };

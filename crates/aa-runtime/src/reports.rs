@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use proctor_net::assembly::client::{Client, ClientError, Code, event_size};
+use proctor_clients::assembly::client::{Client, ClientError, Code, event_size};
 use proctor_wire::assembly::proto::audit::v1::{AuditEvent, ReportEventsRequest};
 use proctor_wire::assembly::proto::common::v1::AgentId;
 use tokio::sync::Notify;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proctor_net::assembly::client::Token;
+use proctor_clients::assembly::client::Token;
 use proctor_wire::assembly::proto::common::v1::AgentId;
 
 use super::reports::Limits;

@@ -13,12 +13,12 @@ use proctor_policy::document::Problem;
 use proctor_policy::policy::Policy;
 use proctor_system::{RealPaths, SystemClock, SystemRandomness};
 
-use crate::lines::{self, Line};
 use crate::owner::{self, OwnerError, RelayedDoor};
 use crate::policy_files;
 use crate::settings::Settings;
 use crate::state_dir::{StateDir, StateDirError};
 use crate::{Engine, EngineError, Parts};
+use proctor_net::lines::{self, Line};
 
 /// How this process reaches the ledger of a state directory.
 pub enum Access {
@@ -243,8 +243,8 @@ impl Relay {
 
 /// Reads one line of JSON.
 pub(crate) fn read_json(input: &mut BufReader<UnixStream>) -> Result<Json, LineError> {
-    match lines::next_within(input, MAX_RELAY_LINE) {
-        Ok(Some(Line::Whole(line))) => Json::parse(&line).map_err(|error| LineError::Json(error.to_string())),
+    match lines::read(input, MAX_RELAY_LINE) {
+        Ok(Some(Line::Text(line))) => Json::parse(&line).map_err(|error| LineError::Json(error.to_string())),
         Ok(Some(Line::TooLong(_))) => Err(LineError::TooLong),
         Ok(None) => Err(LineError::Closed),
         Err(error) => Err(LineError::Io(error)),

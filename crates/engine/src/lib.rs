@@ -5,7 +5,6 @@ pub mod approvers;
 mod engine;
 mod error;
 pub mod in_flight;
-pub mod lines;
 pub mod orders;
 pub mod owner;
 pub mod policy_files;

@@ -1,4 +1,4 @@
-//! A bound on the memory that messages take together, while they are read and while they are worked on.
+//! Bound on the memory that all messages of a server take together, while they are read and while they are handled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,70 +6,70 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Messages up to this size are not counted: there are bounds on how many there can be.
-pub const FREE: usize = 16 * 1024;
+/// Messages up to this size are not counted: their number is bounded elsewhere.
+pub const UNCOUNTED: usize = 16 * 1024;
 
-/// What a message that is worked on takes for each of its bytes: it is parsed, copied, and written down.
+/// Memory for each byte of a message that is handled: it is parsed, copied and recorded.
 const COPIES: usize = 16;
 
-/// How often a full budget is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// Polling interval while the budget is exhausted.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// So many bytes, shared by everything that holds a clone.
+/// A number of bytes, shared by all clones.
 #[derive(Debug, Clone)]
-pub struct Budget {
+pub struct MemoryBudget {
     used: Arc<AtomicUsize>,
-    most: usize,
+    limit: usize,
 }
 
-/// A part of a budget, given back when dropped.
+/// Bytes taken from a budget; released when dropped.
 #[derive(Debug)]
-pub struct Share {
-    budget: Budget,
+pub struct Reservation {
+    budget: MemoryBudget,
     bytes: usize,
 }
 
-impl Budget {
-    /// At most so many bytes; one share alone may be larger.
-    pub fn new(most: usize) -> Budget {
-        Budget { used: Arc::default(), most }
+impl MemoryBudget {
+    /// A budget of `limit` bytes; a single reservation may be larger, so that no message is refused for ever.
+    pub fn new(limit: usize) -> MemoryBudget {
+        MemoryBudget { used: Arc::default(), limit }
     }
 
-    /// A share of this size, if there is room.
-    pub fn try_take(&self, bytes: usize) -> Option<Share> {
-        let mut share = Share { budget: self.clone(), bytes: 0 };
-        share.grow_to(bytes).then_some(share)
+    /// A reservation of this size, unless the budget is exhausted.
+    pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
+        let mut reservation = Reservation { budget: self.clone(), bytes: 0 };
+        reservation.grow_to(bytes).then_some(reservation)
     }
 
-    /// The same; waits for room until the deadline.
-    pub async fn take(&self, bytes: usize, deadline: Instant) -> Option<Share> {
+    /// A reservation of this size; waits until the deadline while the budget is exhausted.
+    pub async fn reserve(&self, bytes: usize, deadline: Instant) -> Option<Reservation> {
         loop {
-            if let Some(share) = self.try_take(bytes) {
-                return Some(share);
+            if let Some(reservation) = self.try_reserve(bytes) {
+                return Some(reservation);
             }
             if Instant::now() >= deadline {
                 return None;
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
-    /// A share for working on a message of this length; small ones need none.
-    pub fn for_work(&self, length: usize) -> Option<Share> {
-        self.try_take(if length <= FREE { 0 } else { length.saturating_mul(COPIES) })
+    /// A reservation for handling a message of this length; empty for small ones.
+    pub fn try_reserve_handling(&self, length: usize) -> Option<Reservation> {
+        self.try_reserve(if length <= UNCOUNTED { 0 } else { length.saturating_mul(COPIES) })
     }
 }
 
-impl Share {
-    /// Makes the share larger; false, and nothing changes, if there is no room.
+impl Reservation {
+    /// Grows the reservation; false, and nothing changes, if the budget is exhausted.
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         if more == 0 {
             return true;
         }
-        let (most, own) = (self.budget.most, self.bytes);
+        let (limit, own) = (self.budget.limit, self.bytes);
         let taken = self.budget.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |used| {
-            (used == own || used.saturating_add(more) <= most).then(|| used.saturating_add(more))
+            (used == own || used.saturating_add(more) <= limit).then(|| used.saturating_add(more))
         });
         if taken.is_ok() {
             self.bytes = bytes;
@@ -77,15 +77,15 @@ impl Share {
         taken.is_ok()
     }
 
-    /// Gives everything back.
-    pub fn clear(&mut self) {
+    /// Returns all bytes to the budget.
+    pub fn release(&mut self) {
         self.budget.used.fetch_sub(std::mem::take(&mut self.bytes), Ordering::SeqCst);
     }
 }
 
-impl Drop for Share {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        self.clear();
+        self.release();
     }
 }
 
@@ -94,26 +94,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_fit_together_or_one_stands_alone() {
-        let budget = Budget::new(100);
-        let alone = budget.try_take(1000).unwrap();
-        assert!(budget.try_take(1).is_none());
+    fn reservations_fit_together_or_one_stands_alone() {
+        let budget = MemoryBudget::new(100);
+        let alone = budget.try_reserve(1000).unwrap();
+        assert!(budget.try_reserve(1).is_none());
         drop(alone);
-        let mut first = budget.try_take(60).unwrap();
-        assert!(budget.try_take(50).is_none());
-        let second = budget.try_take(40).unwrap();
+        let mut first = budget.try_reserve(60).unwrap();
+        assert!(budget.try_reserve(50).is_none());
+        let second = budget.try_reserve(40).unwrap();
         assert!(!first.grow_to(61));
         drop(second);
         assert!(first.grow_to(500));
-        first.clear();
-        assert!(budget.try_take(100).is_some());
+        first.release();
+        assert!(budget.try_reserve(100).is_some());
     }
 
     #[test]
-    fn small_messages_are_free() {
-        let budget = Budget::new(10);
-        let _full = budget.try_take(10).unwrap();
-        assert!(budget.for_work(FREE).is_some());
-        assert!(budget.for_work(FREE + 1).is_none());
+    fn small_messages_are_not_counted() {
+        let budget = MemoryBudget::new(10);
+        let _full = budget.try_reserve(10).unwrap();
+        assert!(budget.try_reserve_handling(UNCOUNTED).is_some());
+        assert!(budget.try_reserve_handling(UNCOUNTED + 1).is_none());
     }
 }

@@ -1,16 +1,31 @@
-//! How bytes travel, both ends: stdio, Unix socket, HTTP, WebSocket, gRPC; and on them the client and server libraries of the
-//! protocols. One cargo feature a transport.
+//! Transports, both ends: stdio, Unix socket, HTTP, WebSocket, gRPC and TLS, with one cargo feature each.
+//!
+//! No protocol is known here. A server implements [`connection::TextHandler`] and is then served by [`stream`], [`unix`] and
+//! [`websocket`]; the routers of HTTP and gRPC services are served by [`listen`]. A client gets halves of a connection
+//! ([`message`]) or a channel ([`http`], [`grpc`]).
 
-pub mod ahp;
-#[cfg(feature = "grpc")]
-pub mod assembly;
-#[cfg(feature = "stdio")]
-pub mod attest;
+#[cfg(any(feature = "unix-socket", feature = "listen"))]
+pub mod accept;
+#[cfg(feature = "listen")]
+pub mod auth;
 pub mod budget;
+pub mod connection;
+mod deadline;
 #[cfg(feature = "grpc")]
-pub mod health;
+pub mod grpc;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod lines;
-#[cfg(any(feature = "http", feature = "websocket", feature = "grpc"))]
+#[cfg(feature = "listen")]
 pub mod listen;
+pub mod message;
+pub mod peer;
+#[cfg(feature = "stdio")]
+pub mod stdio;
+pub mod stream;
 #[cfg(feature = "tls")]
 pub mod tls;
+#[cfg(all(unix, feature = "unix-socket"))]
+pub mod unix;
+#[cfg(feature = "websocket")]
+pub mod websocket;

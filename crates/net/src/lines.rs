@@ -1,7 +1,7 @@
-//! Lines of text from a stream, bounded: one that is too long is reported and left out, and never held.
+//! Newline-delimited text of bounded length: one decoder, with an asynchronous and a synchronous front.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, BufRead};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -9,184 +9,221 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncRead;
 use tokio_util::io::poll_read_buf;
 
-use crate::budget::{Budget, FREE, Share};
+use crate::budget::{MemoryBudget, Reservation, UNCOUNTED};
 
 /// The longest message on any transport that has no smaller limit of its own.
 pub const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 8 * 1024;
-/// A buffer that grew beyond this goes back when it is empty: a connection must not hold what its longest message once took.
-const KEPT: usize = 64 * 1024;
+/// A buffer that grew beyond this is released once it is empty: a connection must not hold the size of its longest message for ever.
+const RETAINED: usize = 64 * 1024;
 
-/// What came in.
+/// A decoded line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A line without its end. It may be empty.
+    /// A line without its terminator. It may be empty.
     Text(Bytes),
-    /// A line longer than the limit; reported once, as soon as that is known.
-    TooLong,
+    /// A line longer than the limit, which was discarded. [`Lines`] reports it as soon as the limit is exceeded, with the bytes read
+    /// until then; [`read`] reports it at its end, with its length.
+    TooLong(u64),
 }
 
-/// Reads lines. A read that is cancelled loses nothing.
+/// When a line over the limit is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Overlong {
+    /// As soon as the limit is exceeded: a peer that never sends a newline is answered, too.
+    AtOnce,
+    /// At the end of the line, when its length is known.
+    AtEnd,
+}
+
+/// An incremental decoder: bytes are appended to `buffer`, lines are taken from it.
+#[derive(Debug)]
+struct Decoder {
+    buffer: BytesMut,
+    /// The prefix of `buffer` that holds no newline.
+    searched: usize,
+    /// The bytes of the current line that were discarded, if it is over the limit.
+    discarded: Option<u64>,
+    limit: usize,
+    overlong: Overlong,
+}
+
+impl Decoder {
+    fn new(limit: usize, overlong: Overlong) -> Decoder {
+        Decoder { buffer: BytesMut::new(), searched: 0, discarded: None, limit, overlong }
+    }
+
+    /// The next complete line of the buffer, or the report of an overlong one.
+    fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let new = self.buffer.get(self.searched..).unwrap_or_default();
+            let Some(end) = new.iter().position(|byte| *byte == b'\n').map(|at| at + self.searched) else {
+                return self.without_newline();
+            };
+            let mut line = self.buffer.split_to(end + 1);
+            self.searched = 0;
+            line.truncate(end);
+            match (self.discarded.take(), self.overlong) {
+                (None, _) => return Some(self.bounded(line)),
+                (Some(before), Overlong::AtEnd) => return Some(Line::TooLong(before + end as u64)),
+                (Some(_), Overlong::AtOnce) => {}
+            }
+        }
+    }
+
+    fn bounded(&self, mut line: BytesMut) -> Line {
+        // Callers of the synchronous front get the line as it was sent.
+        if self.overlong == Overlong::AtOnce && line.last() == Some(&b'\r') {
+            line.truncate(line.len() - 1);
+        }
+        if line.len() > self.limit { Line::TooLong(line.len() as u64) } else { Line::Text(line.freeze()) }
+    }
+
+    fn without_newline(&mut self) -> Option<Line> {
+        let length = self.buffer.len();
+        if let Some(discarded) = &mut self.discarded {
+            *discarded += length as u64;
+            self.buffer.clear();
+            self.searched = 0;
+            return None;
+        }
+        if length > self.limit {
+            self.discard();
+            return (self.overlong == Overlong::AtOnce).then_some(Line::TooLong(length as u64));
+        }
+        self.searched = length;
+        None
+    }
+
+    /// Discards the current line up to its newline. The memory is released at once, not when the connection ends.
+    fn discard(&mut self) {
+        self.discarded = Some(self.buffer.len() as u64);
+        self.searched = 0;
+        self.buffer = BytesMut::new();
+    }
+
+    /// The unterminated line at the end of the input.
+    fn finish(&mut self) -> Option<Line> {
+        let rest = self.buffer.split().freeze();
+        self.searched = 0;
+        match (self.discarded.take(), self.overlong) {
+            (None, _) => (!rest.is_empty()).then_some(Line::Text(rest)),
+            (Some(before), Overlong::AtEnd) => Some(Line::TooLong(before + rest.len() as u64)),
+            (Some(_), Overlong::AtOnce) => None,
+        }
+    }
+}
+
+/// Asynchronous reader of lines, without `\n` or `\r\n`. A read that is cancelled loses nothing.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
-    buffer: BytesMut,
-    searched: usize,
-    skipping: bool,
+    decoder: Decoder,
+    /// Whether the buffer has grown beyond [`RETAINED`].
     large: bool,
-    limit: usize,
-    share: Option<Share>,
+    reservation: Option<Reservation>,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Lines<R> {
-        Lines {
-            reader,
-            buffer: BytesMut::new(),
-            searched: 0,
-            skipping: false,
-            large: false,
-            limit,
-            share: None,
-        }
+        Lines { reader, decoder: Decoder::new(limit, Overlong::AtOnce), large: false, reservation: None }
     }
 
-    /// Long lines take their memory from this budget; without room they are reported as too long.
+    /// Reserves the memory of long lines in this budget; a line that does not fit is reported as too long.
     #[must_use]
-    pub fn with_budget(mut self, budget: &Budget) -> Lines<R> {
-        self.share = budget.try_take(0);
+    pub fn with_budget(mut self, budget: &MemoryBudget) -> Lines<R> {
+        self.reservation = budget.try_reserve(0);
         self
     }
 
-    /// What was read and is no whole line yet, and the reader.
+    /// The bytes that were read and belong to no complete line yet, and the reader.
     pub fn into_parts(self) -> (BytesMut, R) {
-        (self.buffer, self.reader)
+        (self.decoder.buffer, self.reader)
     }
 
-    /// The next line; none at the end. An unfinished line at the end is a line.
+    /// The next line; none at the end of the input. An unterminated last line counts.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The same, for who polls by hand.
+    /// Poll form of [`Lines::next`].
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Line>>> {
         loop {
             if let Some(line) = self.buffered() {
                 return Poll::Ready(Ok(Some(line)));
             }
-            if self.buffer.is_empty() && std::mem::take(&mut self.large) {
-                self.buffer = BytesMut::new();
+            let buffer = &mut self.decoder.buffer;
+            if buffer.is_empty() && std::mem::take(&mut self.large) {
+                *buffer = BytesMut::new();
             }
-            if self.buffer.capacity() == self.buffer.len() {
-                let more = CHUNK.max(self.buffer.len());
-                if !self.has_room_for(self.buffer.len() + more) {
-                    self.skip();
-                    return Poll::Ready(Ok(Some(Line::TooLong)));
+            let length = buffer.len();
+            if buffer.capacity() == length {
+                let more = CHUNK.max(length);
+                if !self.reserve(length + more) {
+                    self.decoder.discard();
+                    self.release();
+                    return Poll::Ready(Ok(Some(Line::TooLong(length as u64))));
                 }
-                self.buffer.reserve(more);
+                self.decoder.buffer.reserve(more);
             }
-            if ready!(poll_read_buf(Pin::new(&mut self.reader), cx, &mut self.buffer))? == 0 {
-                let rest = self.buffer.split().freeze();
-                self.searched = 0;
-                return Poll::Ready(Ok((!rest.is_empty() && !self.skipping).then_some(Line::Text(rest))));
+            let buffer = &mut self.decoder.buffer;
+            if ready!(poll_read_buf(Pin::new(&mut self.reader), cx, buffer))? == 0 {
+                return Poll::Ready(Ok(self.decoder.finish()));
             }
-            self.large |= self.buffer.len() > KEPT;
+            self.large |= buffer.len() > RETAINED;
         }
     }
 
-    fn has_room_for(&mut self, bytes: usize) -> bool {
-        match &mut self.share {
-            Some(share) if bytes > FREE && !self.skipping => share.grow_to(bytes),
+    /// The next line of the bytes that were read already.
+    pub fn buffered(&mut self) -> Option<Line> {
+        let line = self.decoder.next_line();
+        if self.decoder.buffer.len() <= UNCOUNTED && (line.is_some() || self.decoder.discarded.is_some()) {
+            self.release();
+        }
+        line
+    }
+
+    fn reserve(&mut self, bytes: usize) -> bool {
+        match &mut self.reservation {
+            Some(reservation) if bytes > UNCOUNTED && self.decoder.discarded.is_none() => {
+                reservation.grow_to(bytes)
+            }
             _ => true,
         }
     }
 
-    /// Leaves out the rest of the line. The memory goes back at once, not when the connection ends.
-    fn skip(&mut self) {
-        self.skipping = true;
-        self.searched = 0;
-        self.buffer = BytesMut::new();
-        if let Some(share) = &mut self.share {
-            share.clear();
+    fn release(&mut self) {
+        if let Some(reservation) = &mut self.reservation {
+            reservation.release();
         }
     }
+}
 
-    /// The next line of what was read already.
-    pub fn buffered(&mut self) -> Option<Line> {
-        loop {
-            let new = self.buffer.get(self.searched..).unwrap_or_default();
-            let end = new.iter().position(|byte| *byte == b'\n').map(|at| at + self.searched);
-            match end {
-                Some(end) => {
-                    let mut line = self.buffer.split_to(end + 1);
-                    self.searched = 0;
-                    if self.buffer.len() <= FREE
-                        && let Some(share) = &mut self.share
-                    {
-                        share.clear();
-                    }
-                    if std::mem::take(&mut self.skipping) {
-                        continue;
-                    }
-                    line.truncate(end);
-                    if line.last() == Some(&b'\r') {
-                        line.truncate(end - 1);
-                    }
-                    return Some(if line.len() > self.limit {
-                        Line::TooLong
-                    } else {
-                        Line::Text(line.freeze())
-                    });
-                }
-                None if self.skipping => {
-                    self.buffer.clear();
-                    self.searched = 0;
-                    return None;
-                }
-                None if self.buffer.len() > self.limit => {
-                    self.skip();
-                    return Some(Line::TooLong);
-                }
-                None => {
-                    self.searched = self.buffer.len();
-                    return None;
-                }
-            }
+/// Reads the next line of at most `limit` bytes, synchronously; none at the end of the input. An unterminated last line counts.
+///
+/// Nothing beyond the line is consumed, and only `\n` is removed from it.
+pub fn read(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+    let mut decoder = Decoder::new(limit, Overlong::AtEnd);
+    loop {
+        let available = match input.fill_buf() {
+            Ok(available) => available,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if available.is_empty() {
+            return Ok(decoder.finish());
+        }
+        let end = available.iter().position(|byte| *byte == b'\n').map_or(available.len(), |at| at + 1);
+        decoder.buffer.extend_from_slice(available.get(..end).unwrap_or_default());
+        input.consume(end);
+        if let Some(line) = decoder.next_line() {
+            return Ok(Some(line));
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn all(text: &[u8], limit: usize) -> Vec<Line> {
-        let mut lines = Lines::new(text, limit);
-        let mut out = Vec::new();
-        while let Some(line) = lines.next().await.unwrap() {
-            out.push(line);
-        }
-        out
-    }
-
-    fn text(line: &str) -> Line {
-        Line::Text(Bytes::copy_from_slice(line.as_bytes()))
-    }
-
-    #[tokio::test]
-    async fn lines_end_with_either_ending_or_with_the_stream() {
-        assert_eq!(all(b"a\r\n\nb\nrest", 10).await, [text("a"), text(""), text("b"), text("rest")]);
-    }
-
-    #[tokio::test]
-    async fn a_long_line_is_reported_once_and_the_next_one_is_whole() {
-        let mut input = vec![b'x'; 100_000];
-        input.extend_from_slice(b"\nok\n");
-        assert_eq!(all(&input, 1000).await, [Line::TooLong, text("ok")]);
-        assert_eq!(all(b"12345\n1234\n", 4).await, [Line::TooLong, text("1234")]);
-        assert_eq!(all(&vec![b'x'; 50_000], 1000).await, [Line::TooLong]);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The accept loop that all network transports share.
+//! The HTTP/1 and HTTP/2 server that all network transports share.
 
 mod activity;
 
@@ -21,34 +21,34 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use crate::ahp::server::accept::{Accepting, Connections, Place};
-use crate::ahp::server::alarm;
-#[cfg(all(unix, feature = "unix-socket"))]
-use crate::ahp::server::unix::{Listening, may_call};
+use crate::accept::{AcceptLoop, ConnectionSet, ConnectionSlot};
+use crate::deadline;
 use crate::tls::ServerTls;
-use activity::{Activity, Counted, Due, Watched};
+#[cfg(all(unix, feature = "unix-socket"))]
+use crate::unix::{UnixSocket, may_connect};
+use activity::{Activity, Due, ObservedStream, RequestGuard};
 
-/// How long a connection has to end after it was asked to.
-const LAST_WORDS: Duration = Duration::from_secs(10);
-/// How often a silent HTTP/2 peer is asked whether it is there, and how long it has to say so.
+/// Time for a connection to end after an idle shutdown began.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Keep-alive of silent HTTP/2 peers: ping interval, and time for the answer.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 const HTTP2_PONG: Duration = Duration::from_secs(20);
 
-/// How a port is served.
+/// Settings of a served port.
 #[derive(Debug, Clone)]
 pub struct ListenOptions {
-    /// TLS; none: plain text.
+    /// TLS settings; none: plain text.
     pub tls: Option<ServerTls>,
-    /// More connections than this are closed at once.
+    /// Connections over this number are closed at once.
     pub max_connections: usize,
-    /// How long a caller may take to send the head of a request.
+    /// Time for a client to send the head of a request.
     pub header_timeout: Duration,
-    /// How long a caller may take to agree on TLS.
+    /// Time for the TLS handshake.
     pub handshake_timeout: Duration,
-    /// How long a connection may be kept without a request. Longer than clients keep theirs, or they would now and then send into a
+    /// How long a connection is kept without a request. Longer than clients keep theirs, or they would now and then send into a
     /// connection that is being closed.
     pub idle: Duration,
-    /// How long requests in flight have to finish when the server stops.
+    /// Time for requests in flight to finish when the server stops.
     pub grace: Duration,
 }
 
@@ -65,73 +65,73 @@ impl Default for ListenOptions {
     }
 }
 
-/// What is known of a connection; every request of it carries this in its extensions.
+/// A connection's attributes; every request carries them in its extensions.
 #[derive(Debug, Clone)]
 pub struct ConnectionInfo {
-    /// The address at the other end.
+    /// The remote address.
     pub peer_addr: SocketAddr,
-    /// Whom the client's certificate is for, if one was asked for and verified.
+    /// The subject of the client's certificate, if one was requested and verified.
     pub client_certificate_subject: Option<String>,
-    place: Arc<Place>,
+    slot: Arc<ConnectionSlot>,
 }
 
 impl ConnectionInfo {
-    /// For connections that [`serve`] did not accept.
+    /// Attributes of a connection that [`serve`] did not accept.
     pub fn new(peer_addr: SocketAddr, client_certificate_subject: Option<String>) -> ConnectionInfo {
-        ConnectionInfo { peer_addr, client_certificate_subject, place: Arc::new(Place::uncounted()) }
+        ConnectionInfo { peer_addr, client_certificate_subject, slot: Arc::new(ConnectionSlot::uncounted()) }
     }
 
-    /// What outlives its request holds this, so that a stop waits for it and the connection stays counted.
-    pub(crate) fn place(&self) -> Arc<Place> {
-        Arc::clone(&self.place)
+    /// The connection's slot. Work that outlives its request holds it, so that a stop waits for it and the connection stays counted.
+    pub fn slot(&self) -> Arc<ConnectionSlot> {
+        Arc::clone(&self.slot)
     }
 }
 
-/// Serves HTTP/1 and HTTP/2 until `shutdown` is cancelled; then requests in flight are answered. No error of a connection, and none
-/// of accepting one, ends it.
+/// Serves HTTP/1 and HTTP/2 over TCP until `shutdown` is cancelled; then requests in flight are answered. Errors of connections, and
+/// of accepting them, do not end it.
 pub async fn serve(
     listener: TcpListener,
     app: Router,
     options: ListenOptions,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let connections = Connections::new(options.max_connections, shutdown.clone());
+    let connections = ConnectionSet::new(options.max_connections, shutdown.clone());
     let shared = Arc::new(Shared::new(app, options));
-    let mut accepting = Accepting::new(|cx: &mut std::task::Context<'_>| listener.poll_accept(cx));
+    let mut accepting = AcceptLoop::new(|cx: &mut std::task::Context<'_>| listener.poll_accept(cx));
     while let Some((stream, peer_addr)) = accepting.next(&shutdown).await {
-        let Some(place) = connections.admit() else { continue };
+        let Some(slot) = connections.admit() else { continue };
         // Replies are small and waited for. A socket that cannot do this can still be served.
         let _ = stream.set_nodelay(true);
-        tokio::spawn(Arc::clone(&shared).converse(stream, peer_addr, place));
+        tokio::spawn(Arc::clone(&shared).converse(stream, peer_addr, slot));
     }
     drop(listener);
     connections.finish(shared.options.grace).await;
     Ok(())
 }
 
-/// The same on a Unix socket, for this user and root; without TLS, since nobody is between.
+/// Serves HTTP/1 and HTTP/2 on a Unix socket, to our own user and root, without TLS.
 #[cfg(all(unix, feature = "unix-socket"))]
 pub async fn serve_unix(
-    listening: Listening,
+    socket: UnixSocket,
     app: Router,
     options: ListenOptions,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let connections = Connections::new(options.max_connections, shutdown.clone());
+    let connections = ConnectionSet::new(options.max_connections, shutdown.clone());
     let shared = Arc::new(Shared::new(app, ListenOptions { tls: None, ..options }));
-    let mut accepting = Accepting::new(|cx: &mut std::task::Context<'_>| listening.poll_accept(cx));
+    let mut accepting = AcceptLoop::new(|cx: &mut std::task::Context<'_>| socket.poll_accept(cx));
     while let Some(stream) = accepting.next(&shutdown).await {
-        let Some(place) = connections.admit() else { continue };
+        let Some(slot) = connections.admit() else { continue };
         let Ok(caller) = stream.peer_cred() else { continue };
-        if !may_call(caller.uid()) {
+        if !may_connect(caller.uid()) {
             continue;
         }
         let peer_addr = SocketAddr::from(([127, 0, 0, 1], 0));
-        let info = ConnectionInfo { peer_addr, client_certificate_subject: None, place: Arc::new(place) };
+        let info = ConnectionInfo { peer_addr, client_certificate_subject: None, slot: Arc::new(slot) };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move { shared.talk(stream, info).await });
     }
-    drop(listening);
+    drop(socket);
     connections.finish(shared.options.grace).await;
     Ok(())
 }
@@ -145,21 +145,22 @@ struct Shared {
 impl Shared {
     fn new(app: Router, options: ListenOptions) -> Shared {
         let mut http = auto::Builder::new(TokioExecutor::new());
-        // Its own timeout for heads would also end kept connections, which may be idle for longer.
+        // The library's header timeout would also end kept connections, which may be idle for longer.
         http.http1().timer(TokioTimer::new()).header_read_timeout(None);
         http.http2().timer(TokioTimer::new()).keep_alive_interval(HTTP2_PING).keep_alive_timeout(HTTP2_PONG);
         Shared { http, app, options }
     }
 
-    async fn converse(self: Arc<Self>, stream: TcpStream, peer_addr: SocketAddr, place: Place) {
-        let mut info = ConnectionInfo { peer_addr, client_certificate_subject: None, place: Arc::new(place) };
+    async fn converse(self: Arc<Self>, stream: TcpStream, peer_addr: SocketAddr, slot: ConnectionSlot) {
+        let mut info = ConnectionInfo { peer_addr, client_certificate_subject: None, slot: Arc::new(slot) };
         let Some(tls) = &self.options.tls else {
             return self.talk(stream, info).await;
         };
         let handshake = tokio::time::timeout(self.options.handshake_timeout, tls.acceptor().accept(stream));
         if let Ok(Ok(stream)) = handshake.await {
-            let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-            info.client_certificate_subject = shown.and_then(|certificate| ServerTls::subject(certificate));
+            let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+            info.client_certificate_subject =
+                certificate.and_then(|certificate| ServerTls::subject(certificate));
             self.talk(stream, info).await;
         }
     }
@@ -170,27 +171,27 @@ impl Shared {
         info: ConnectionInfo,
     ) {
         let activity = Arc::new(Activity::new());
-        let place = info.place();
+        let slot = info.slot();
         let service = {
             let (activity, app) = (Arc::clone(&activity), self.app.clone());
             hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-                let counted = Counted::new(&activity);
+                let guard = RequestGuard::new(&activity);
                 request.extensions_mut().insert(info.clone());
                 let answer = app.clone().call(Request::from(request));
-                async move { answer.await.map(|response| response.map(|body| counted.around(body))) }
+                async move { answer.await.map(|response| response.map(|body| guard.around(body))) }
             })
         };
-        let stream = TokioIo::new(Watched::new(stream, Arc::clone(&activity)));
+        let stream = TokioIo::new(ObservedStream::new(stream, Arc::clone(&activity)));
         let mut connection = pin!(self.http.serve_connection_with_upgrades(stream, service));
-        let mut killed = pin!(place.kill.cancelled());
-        let mut stopped = pin!(place.stop.cancelled());
-        let mut alarm = pin!(alarm::unset());
-        let mut last_words: Option<Instant> = None;
+        let mut aborted = pin!(slot.abort.cancelled());
+        let mut stopped = pin!(slot.stop.cancelled());
+        let mut timer = pin!(deadline::unset());
+        let mut shutdown_due: Option<Instant> = None;
         let mut stop_seen = false;
         poll_fn(|cx| {
             loop {
-                // A connection that breaks is over; there is nobody to tell.
-                if connection.as_mut().poll(cx).is_ready() || killed.as_mut().poll(cx).is_ready() {
+                // A broken connection has no peer to report the error to.
+                if connection.as_mut().poll(cx).is_ready() || aborted.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(());
                 }
                 if !stop_seen && stopped.as_mut().poll(cx).is_ready() {
@@ -198,18 +199,18 @@ impl Shared {
                     connection.as_mut().graceful_shutdown();
                     continue;
                 }
-                let due = match last_words {
+                let due = match shutdown_due {
                     Some(until) => Due::End(until),
                     None => activity.due(self.options.header_timeout, self.options.idle),
                 };
                 let (Due::Busy(at) | Due::Idle(at) | Due::End(at)) = due;
-                if !alarm::rings(alarm.as_mut(), at, cx) {
+                if !deadline::has_passed(timer.as_mut(), at, cx) {
                     return Poll::Pending;
                 }
                 match due {
                     Due::Busy(_) => {}
                     Due::Idle(_) => {
-                        last_words = Some(Instant::now() + LAST_WORDS);
+                        shutdown_due = Some(Instant::now() + SHUTDOWN_TIMEOUT);
                         connection.as_mut().graceful_shutdown();
                     }
                     Due::End(_) => return Poll::Ready(()),

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_net::ahp::server::auth::Credentials;
-use proctor_net::ahp::server::unix::{Listening, UnixOptions};
-use proctor_net::ahp::server::{AhpServer, EventHandler, HandlerError, Peer, grpc, http, websocket};
-use proctor_net::ahp::{AhpEvent, Decision};
+use proctor_net::auth::Credentials;
+use proctor_net::unix::{UnixOptions, UnixSocket};
+use proctor_clients::ahp::server::{AhpServer, EventHandler, HandlerError, Peer, grpc, http, websocket};
+use proctor_clients::ahp::{AhpEvent, Decision};
 use proctor_net::listen::{self, ListenOptions};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -57,7 +57,7 @@ pub async fn serve_grpc(server: AhpServer<Waiting>) -> io::Result<()> {
 
 /// Serves a Unix socket; says where on standard output.
 pub async fn serve_unix(server: AhpServer<Waiting>, path: &Path) -> io::Result<()> {
-    let listening = Listening::bind(path).await?;
+    let listening = UnixSocket::bind(path).await?;
     println!("{}", json!({ "socket": path }));
     listening.serve(server, UnixOptions::default(), CancellationToken::new()).await
 }

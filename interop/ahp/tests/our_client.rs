@@ -13,8 +13,8 @@ use interop_ahp::process::Server;
 use interop_ahp::samples::{KINDS, event, full_event, payload, typed};
 use interop_ahp::{Way, on_every_transport};
 use proctor_core::json::Json;
-use proctor_net::ahp::client::{AhpClient, AhpError, ClientOptions, Transport};
-use proctor_net::ahp::{AhpEvent, Decision, EventType};
+use proctor_clients::ahp::client::{AhpClient, AhpError, ClientOptions, Transport};
+use proctor_clients::ahp::{AhpEvent, Decision, EventType};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -194,7 +194,7 @@ async fn all_generic_decisions_are_read(way: Way) {
 
 /// Each variant of each specialised decision goes through the official type and must come out of ours as it went in.
 async fn all_specialised_decisions_are_read(way: Way) {
-    use proctor_net::ahp::{
+    use proctor_clients::ahp::{
         ConfirmationDecision, ContextPerceptionDecision, IdleDecision, IntentDetectionDecision,
         MemoryRecallDecision, PlanningDecision, RateLimitDecision, ReasoningDecision,
     };

@@ -85,8 +85,8 @@ mod official_client {
 }
 
 mod our_client {
-    use proctor_net::ahp::client::{AhpClient, Transport};
-    use proctor_net::ahp::{AhpEvent, Decision, EventType};
+    use proctor_clients::ahp::client::{AhpClient, Transport};
+    use proctor_clients::ahp::{AhpEvent, Decision, EventType};
 
     use super::*;
 

@@ -1,12 +1,12 @@
 //! The answers to advisory questions, in the protocol's words.
 
-use proctor_core::json::Json;
-use proctor_core::time::Timestamp;
-use proctor_net::ahp::{
+use proctor_clients::ahp::{
     IdleDecision, IntentDetectionDecision, IntentDetectionEvent, PlanningDecision, PlanningEvent,
     PlanningStrategy, RateLimitDecision, RateLimitEvent, RateLimitType, ReasoningDecision, ReasoningEvent,
     ReasoningType, TargetHints,
 };
+use proctor_core::json::Json;
+use proctor_core::time::Timestamp;
 use proctor_policy::advice::{Advice, IdleAdvice, PlanningAdvice, RateLimitAdvice, ReasoningAdvice};
 use proctor_policy::budgets::Remaining;
 use proctor_policy::question::Unit;

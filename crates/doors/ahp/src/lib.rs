@@ -18,18 +18,18 @@ mod settings;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use proctor_core::decision::{self, Effect};
-use proctor_core::id::{RecordId, SessionId};
-use proctor_core::json::Json;
-use proctor_core::session::Caller;
-use proctor_net::ahp::server::{AhpServer, EventHandler, HandlerError, Identity, Peer, Violation};
-use proctor_net::ahp::{
+use proctor_clients::ahp::server::{AhpServer, EventHandler, HandlerError, Identity, Peer, Violation};
+use proctor_clients::ahp::{
     AhpEvent, ConfirmationDecision, ConfirmationEvent, ContextPerceptionDecision, ContextPerceptionEvent,
     Decision, Entry, EventType, HandshakeRequest, HarnessConfig, IdleDecision, IdleEvent,
     IntentDetectionDecision, IntentDetectionEvent, MemoryRecallDecision, MemoryRecallEvent, PlanningDecision,
     PlanningEvent, QueryRequest, QueryResponse, RateLimitDecision, RateLimitEvent, ReasoningDecision,
     ReasoningEvent,
 };
+use proctor_core::decision::{self, Effect};
+use proctor_core::id::{RecordId, SessionId};
+use proctor_core::json::Json;
+use proctor_core::session::Caller;
 use proctor_policy::advice::Advice;
 use serde::Serialize;
 

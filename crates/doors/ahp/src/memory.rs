@@ -5,13 +5,13 @@ mod fact;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use proctor_clients::ahp::{Fact, MemoryRecallDecision, MemoryRecallEvent};
 use proctor_core::json::Json;
 use proctor_core::record::{RecordKind, claimed};
 use proctor_core::session::Caller;
 use proctor_ledger::Reader;
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Filter, Order};
-use proctor_net::ahp::{Fact, MemoryRecallDecision, MemoryRecallEvent};
 use proctor_policy::advice::{MemoryAdvice, MemorySessions};
 use proctor_policy::prepare::cut_text;
 

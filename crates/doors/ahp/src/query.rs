@@ -1,11 +1,11 @@
 //! What an agent can ask: may I, what is the policy, what is left of my budget, what became of an approval.
 
+use proctor_clients::ahp::server::HandlerError;
+use proctor_clients::ahp::{AhpEvent, EventType, QueryRequest, QueryResponse};
 use proctor_core::decision::Effect;
 use proctor_core::id::ApprovalId;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
-use proctor_net::ahp::server::HandlerError;
-use proctor_net::ahp::{AhpEvent, EventType, QueryRequest, QueryResponse};
 use proctor_policy::question::ApprovalState;
 use proctor_policy::state::{ApprovalInfo, Closing};
 

@@ -5,7 +5,8 @@ use std::os::unix::net::UnixStream;
 
 use proctor_core::session::Caller;
 use proctor_engine::owner::RelayedDoor;
-use proctor_net::ahp::server::{Peer, StreamLimits};
+use proctor_net::peer::Peer;
+use proctor_net::stream::StreamLimits;
 
 use crate::AhpDoor;
 

@@ -3,13 +3,13 @@
 use std::str::FromStr;
 use std::time::Instant;
 
+use proctor_clients::ahp::server::HandlerError;
+use proctor_clients::ahp::{AhpEvent, EventType};
 use proctor_core::action::Action;
 use proctor_core::id::{RecordId, SessionId};
 use proctor_core::json::Json;
 use proctor_core::record::{RecordKind, claimed};
 use proctor_core::session::Caller;
-use proctor_net::ahp::server::HandlerError;
-use proctor_net::ahp::{AhpEvent, EventType};
 use proctor_policy::prepare::prepare;
 use rust_decimal::Decimal;
 

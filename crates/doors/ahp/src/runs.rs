@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::PoisonError;
 
+use proctor_clients::ahp::run::{RunState, session_matches};
+use proctor_clients::ahp::{AhpEvent, Contract};
 use proctor_core::id::SessionId;
 use proctor_core::json::Json;
 use proctor_core::record::RecordKind;
@@ -10,8 +12,6 @@ use proctor_core::session::Caller;
 use proctor_ledger::Reader;
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Filter, Order};
-use proctor_net::ahp::run::{RunState, session_matches};
-use proctor_net::ahp::{AhpEvent, Contract};
 
 use super::AhpDoor;
 

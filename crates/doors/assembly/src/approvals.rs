@@ -1,8 +1,8 @@
 //! `ApprovalService`: what waits for people, and what they decide. Whoever asked does not decide, nor do its parents and children.
 
+use proctor_clients::assembly::services::approval::approval_service_server::ApprovalService;
 use proctor_core::id::ApprovalId;
 use proctor_core::json::Json;
-use proctor_net::assembly::services::approval::approval_service_server::ApprovalService;
 use proctor_policy::state::{AgentInfo, ApprovalInfo, Registry};
 use proctor_wire::assembly::proto::approval::v1::{
     ApprovalDecisionType, ApprovalEvent, DecideRequest, DecideResponse, ListPendingRequest,

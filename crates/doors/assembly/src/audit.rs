@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use proctor_net::assembly::services::audit::audit_service_server::AuditService;
+use proctor_clients::assembly::services::audit::audit_service_server::AuditService;
 use proctor_policy::prices::actual_cost;
 use proctor_policy::state::AgentInfo;
 use proctor_wire::assembly::proto::audit::v1::audit_event::Detail;

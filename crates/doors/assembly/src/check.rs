@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use proctor_clients::assembly::services::policy::policy_service_server::PolicyService;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
-use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
 use proctor_policy::state::AgentInfo;
 use proctor_wire::assembly::proto::common::v1::{ActionType, AgentIdentityAssurance, Decision};
 use proctor_wire::assembly::proto::policy::v1::{

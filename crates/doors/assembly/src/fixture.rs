@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use ed25519_dalek::{Signer, SigningKey};
+use proctor_clients::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
+use proctor_clients::assembly::services::policy::policy_service_server::PolicyService;
 use proctor_core::random::SeededRandomness;
 use proctor_core::time::{Clock, Timestamp};
 use proctor_ledger::{Ledger, Options};
-use proctor_net::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
-use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
 use proctor_policy::policy::{Policy, Source};
 use proctor_wire::assembly::did;
 use proctor_wire::assembly::proto::agent::v1::{

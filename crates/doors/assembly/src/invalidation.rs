@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::{Stream, StreamExt};
-use proctor_net::assembly::services::invalidation::invalidation_service_server::InvalidationService;
+use proctor_clients::assembly::services::invalidation::invalidation_service_server::InvalidationService;
 use proctor_policy::state::AgentInfo;
 use proctor_wire::assembly::proto::gateway::v1::subscribe_request::Kind;
 use proctor_wire::assembly::proto::gateway::v1::{InvalidationEvent, SubscribeRequest};

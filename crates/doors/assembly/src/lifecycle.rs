@@ -1,7 +1,7 @@
 //! `AgentLifecycleService`: challenge, registration, heartbeat, deregistration, orders.
 
+use proctor_clients::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
 use proctor_core::digest::Digest;
-use proctor_net::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
 use proctor_policy::state::AgentInfo;
 use proctor_wire::assembly::did;
 use proctor_wire::assembly::proto::agent::v1::{

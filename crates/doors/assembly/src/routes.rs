@@ -6,12 +6,12 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use proctor_net::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleServiceServer;
-use proctor_net::assembly::services::approval::approval_service_server::ApprovalServiceServer;
-use proctor_net::assembly::services::audit::audit_service_server::AuditServiceServer;
-use proctor_net::assembly::services::invalidation::invalidation_service_server::InvalidationServiceServer;
-use proctor_net::assembly::services::policy::policy_service_server::PolicyServiceServer;
-use proctor_net::assembly::services::topology::topology_service_server::TopologyServiceServer;
+use proctor_clients::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleServiceServer;
+use proctor_clients::assembly::services::approval::approval_service_server::ApprovalServiceServer;
+use proctor_clients::assembly::services::audit::audit_service_server::AuditServiceServer;
+use proctor_clients::assembly::services::invalidation::invalidation_service_server::InvalidationServiceServer;
+use proctor_clients::assembly::services::policy::policy_service_server::PolicyServiceServer;
+use proctor_clients::assembly::services::topology::topology_service_server::TopologyServiceServer;
 use proctor_wire::assembly::MAX_GRPC_MESSAGE;
 
 use super::AssemblyDoor;
@@ -47,7 +47,7 @@ pub fn routes(door: &AssemblyDoor) -> Router {
         .route_service(approval_path, approval)
         .route_service(topology_path, topology)
         .route_service(invalidation_path, invalidation)
-        .merge(proctor_net::health::routes(door.inner.stop.clone()))
+        .merge(proctor_clients::health::routes(door.inner.stop.clone()))
         .layer(from_fn(only_grpc))
 }
 

@@ -1,7 +1,7 @@
 //! `TopologyService`: who started whom, and who talks to whom.
 
+use proctor_clients::assembly::services::topology::topology_service_server::TopologyService;
 use proctor_core::json::Json;
-use proctor_net::assembly::services::topology::topology_service_server::TopologyService;
 use proctor_policy::state::{AgentInfo, Registry};
 use proctor_wire::assembly::proto::common::v1::AgentId;
 use proctor_wire::assembly::proto::topology::v1::{

@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use proctor_core::action::Action;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
+use proctor_net::lines::{self, Line, MAX_MESSAGE};
 use rust_decimal::Decimal;
 
 use proctor_engine::access::local_caller;
 use proctor_engine::in_flight::Room;
-use proctor_engine::lines::{self, Line, MAX_LINE};
 use proctor_engine::owner::RelayedDoor;
 use proctor_engine::{Ending, Engine, Outcome, Proposal, Report, Spent, Undelivered};
 
@@ -62,15 +62,15 @@ fn read_lines(
 ) {
     loop {
         let mut bytes = 0;
-        let due = match lines::next(&mut input) {
-            Ok(Some(Line::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Ok(Some(Line::Whole(line))) => {
+        let due = match lines::read(&mut input, MAX_MESSAGE) {
+            Ok(Some(Line::Text(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
+            Ok(Some(Line::Text(line))) => {
                 bytes = line.len();
                 room.take(bytes);
                 take(engine, caller, door, &line)
             }
             Ok(Some(Line::TooLong(length))) => {
-                let reason = format!("a line of {length} bytes is over the limit of {MAX_LINE}");
+                let reason = format!("a line of {length} bytes is over the limit of {MAX_MESSAGE}");
                 Due::Ready(engine.refuse_malformed(caller, door, &reason).to_json())
             }
             Ok(None) => return,

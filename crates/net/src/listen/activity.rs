@@ -1,4 +1,4 @@
-//! What happens on a connection: which requests are in work, and whether one has begun to arrive.
+//! Activity of a connection: the number of requests in flight, and whether a request head is being received.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// Shared by the connection's stream, its requests and its task; times are milliseconds since it began, and 0 is never.
+/// Counters that the connection's stream, requests and task share. Times are milliseconds since the beginning; 0 is never.
 pub(super) struct Activity {
     began: Instant,
     requests: AtomicUsize,
@@ -22,13 +22,13 @@ pub(super) struct Activity {
     is_http2: AtomicBool,
 }
 
-/// What to wait for.
+/// The next deadline of a connection.
 pub(super) enum Due {
-    /// A request is in work: look again then.
+    /// A request is in flight: check again then.
     Busy(Instant),
-    /// Nothing is: then it has been idle for too long.
+    /// No request is in flight: the idle limit is reached then.
     Idle(Instant),
-    /// Then it has taken too long.
+    /// The limit for the request head, or for shutting down, is reached then.
     End(Instant),
 }
 
@@ -72,19 +72,19 @@ impl Activity {
     }
 }
 
-/// A stream that tells when something is read.
-pub(super) struct Watched<S> {
+/// A stream that reports reads to the activity counters.
+pub(super) struct ObservedStream<S> {
     stream: S,
     activity: Arc<Activity>,
 }
 
-impl<S> Watched<S> {
-    pub(super) fn new(stream: S, activity: Arc<Activity>) -> Watched<S> {
-        Watched { stream, activity }
+impl<S> ObservedStream<S> {
+    pub(super) fn new(stream: S, activity: Arc<Activity>) -> ObservedStream<S> {
+        ObservedStream { stream, activity }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -99,7 +99,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -125,37 +125,37 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 }
 
-/// A request in work, until the last of its response is taken.
-pub(super) struct Counted {
+/// Counts a request from its head to the last byte of its response.
+pub(super) struct RequestGuard {
     activity: Arc<Activity>,
 }
 
-impl Counted {
-    pub(super) fn new(activity: &Arc<Activity>) -> Counted {
+impl RequestGuard {
+    pub(super) fn new(activity: &Arc<Activity>) -> RequestGuard {
         activity.requests.fetch_add(1, Relaxed);
         activity.head_began.store(0, Relaxed);
-        Counted { activity: Arc::clone(activity) }
+        RequestGuard { activity: Arc::clone(activity) }
     }
 
-    pub(super) fn around(self, body: Body) -> CountedBody {
-        CountedBody { body, _counted: self }
+    pub(super) fn around(self, body: Body) -> GuardedBody {
+        GuardedBody { body, _guard: self }
     }
 }
 
-impl Drop for Counted {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.activity.last.store(self.activity.now(), Relaxed);
         self.activity.requests.fetch_sub(1, Relaxed);
     }
 }
 
-/// A response's body.
-pub(super) struct CountedBody {
+/// A response body that keeps its request counted.
+pub(super) struct GuardedBody {
     body: Body,
-    _counted: Counted,
+    _guard: RequestGuard,
 }
 
-impl hyper::body::Body for CountedBody {
+impl hyper::body::Body for GuardedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

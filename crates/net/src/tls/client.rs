@@ -1,16 +1,18 @@
-//! The calling side.
+//! TLS settings of a client.
 
 use std::fmt;
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
 
-/// How a client trusts a server, and shows who it is.
+use super::error::{TlsError, certificates};
+
+/// Trusted authorities and client certificate of a client.
 ///
-/// Without settings it trusts what this machine trusts and shows nothing.
+/// The default trusts the authorities of the operating system and sends no certificate.
 ///
 /// ```
 /// # fn read(_: &str) -> Vec<u8> { Vec::new() }
@@ -28,67 +30,57 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Trusts the authorities of this PEM text, and then no other ones.
+    /// Trusts only the authorities of this PEM text.
     #[must_use]
     pub fn with_authority(mut self, pem: impl Into<Vec<u8>>) -> ClientTls {
         self.authority = Some(pem.into());
         self
     }
 
-    /// Shows this certificate chain, with its private key, both as PEM text.
+    /// Sends this certificate chain, with its private key; both are PEM text.
     #[must_use]
     pub fn with_certificate(mut self, pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> ClientTls {
         self.certificate = Some((pem.into(), Zeroizing::new(key_pem.into())));
         self
     }
 
-    /// The settings for rustls. `protocols` are offered in this order.
-    pub(crate) fn config(&self, protocols: &[&[u8]]) -> Result<ClientConfig, String> {
+    /// The settings of rustls. `protocols` are offered by ALPN in this order.
+    pub(crate) fn config(&self, protocols: &[&[u8]]) -> Result<ClientConfig, TlsError> {
         // Named, never the process-wide default: that one panics where two providers, or none, are linked.
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be set up: {error}"))?
+            .map_err(|error| TlsError::setup(&error))?
             .with_root_certificates(self.roots()?);
         let mut config = match &self.certificate {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => {
                 let chain = certificates(chain, "the client certificate")?;
-                let key = PrivateKeyDer::from_pem_slice(key)
-                    .map_err(|_| "the client's private key is no PEM text with a private key".to_owned())?;
+                let key =
+                    PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoPrivateKey("the client's"))?;
                 builder
                     .with_client_auth_cert(chain, key)
-                    .map_err(|error| format!("the client certificate cannot be used: {error}"))?
+                    .map_err(|error| TlsError::unusable("the client certificate", &error))?
             }
         };
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         Ok(config)
     }
 
-    fn roots(&self) -> Result<RootCertStore, String> {
+    fn roots(&self) -> Result<RootCertStore, TlsError> {
         let mut roots = RootCertStore::empty();
         if let Some(pem) = &self.authority {
             for certificate in certificates(pem, "the private authority")? {
                 roots
                     .add(certificate)
-                    .map_err(|error| format!("the private authority cannot be used: {error}"))?;
+                    .map_err(|error| TlsError::unusable("the private authority", &error))?;
             }
         } else {
-            // A machine without any has an empty store: every server is then refused, with a reason.
+            // An empty store of the system is no error: every server is then refused, with a reason.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
         Ok(roots)
     }
-}
-
-fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("{what} is no PEM text: {error}"))?;
-    if found.is_empty() {
-        return Err(format!("{what} holds no certificate; it must be PEM text with `BEGIN CERTIFICATE`"));
-    }
-    Ok(found)
 }
 
 impl fmt::Debug for ClientTls {
@@ -106,7 +98,7 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_work_are_refused_with_a_reason() {
-        let refused = |tls: ClientTls| tls.config(&[]).unwrap_err();
+        let refused = |tls: ClientTls| tls.config(&[]).unwrap_err().to_string();
         assert!(refused(ClientTls::default().with_authority("nothing")).contains("BEGIN CERTIFICATE"));
         let key = rcgen::KeyPair::generate().unwrap();
         let other = rcgen::KeyPair::generate().unwrap();

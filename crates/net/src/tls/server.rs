@@ -1,16 +1,18 @@
-//! The listening side.
+//! TLS settings of a server.
 
 use std::fmt;
 use std::sync::Arc;
 
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// How a server shows who it is, and trusts its callers.
+use super::error::{TlsError, certificates};
+
+/// Certificate of a server, and the authorities of its clients' certificates.
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
@@ -18,21 +20,21 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// From PEM texts: the certificate chain, its own certificate first; the private key; and, if callers must show a certificate,
-    /// the authorities that these must come from.
+    /// Settings from PEM texts: the certificate chain, the server's own certificate first; its private key; and, if clients must send
+    /// a certificate, the authorities that issue them.
     pub fn from_pem(
         certificate_chain: &[u8],
         private_key: &[u8],
         client_authority: Option<&[u8]>,
-    ) -> Result<ServerTls, String> {
+    ) -> Result<ServerTls, TlsError> {
         let chain = certificates(certificate_chain, "the server certificate")?;
-        let key = PrivateKeyDer::from_pem_slice(private_key)
-            .map_err(|_| "the server's private key is no PEM text with a private key".to_owned())?;
+        let key =
+            PrivateKeyDer::from_pem_slice(private_key).map_err(|_| TlsError::NoPrivateKey("the server's"))?;
         // Named, never the process-wide default: that one panics where two providers, or none, are linked.
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+            .map_err(|error| TlsError::setup(&error))?;
         let builder = match client_authority {
             None => builder.with_no_client_auth(),
             Some(pem) => {
@@ -40,22 +42,22 @@ impl ServerTls {
                 for authority in certificates(pem, "the client authority")? {
                     roots
                         .add(authority)
-                        .map_err(|error| format!("the client authority cannot be used: {error}"))?;
+                        .map_err(|error| TlsError::unusable("the client authority", &error))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                     .build()
-                    .map_err(|error| format!("the client authority cannot be used: {error}"))?;
+                    .map_err(|error| TlsError::unusable("the client authority", &error))?;
                 builder.with_client_cert_verifier(verifier)
             }
         };
         let mut config = builder
             .with_single_cert(chain, key)
-            .map_err(|error| format!("the server certificate and its key cannot be used: {error}"))?;
+            .map_err(|error| TlsError::unusable("the server certificate and its key", &error))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(ServerTls { config: Arc::new(config), asks_for_certificates: client_authority.is_some() })
     }
 
-    /// Whether callers must show a certificate.
+    /// Whether clients must send a certificate.
     pub fn asks_for_certificates(&self) -> bool {
         self.asks_for_certificates
     }
@@ -64,7 +66,7 @@ impl ServerTls {
         TlsAcceptor::from(Arc::clone(&self.config))
     }
 
-    /// Whom a certificate is for: its first URI or DNS name, or else its common name.
+    /// The subject of a certificate: its first URI or DNS name, or else its common name.
     pub(crate) fn subject(certificate: &[u8]) -> Option<String> {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         let named = certificate.subject_alternative_name().ok().flatten().and_then(|names| {
@@ -89,16 +91,6 @@ impl fmt::Debug for ServerTls {
     }
 }
 
-fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| format!("{what} is no PEM text: {error}"))?;
-    if found.is_empty() {
-        return Err(format!("{what} holds no certificate; it must be PEM text with `BEGIN CERTIFICATE`"));
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
     use rcgen::{CertificateParams, DnType, KeyPair, SanType};
@@ -113,6 +105,7 @@ mod tests {
             CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap().pem();
         let build = |chain: &str, key: &str, authority: Option<&str>| {
             ServerTls::from_pem(chain.as_bytes(), key.as_bytes(), authority.map(str::as_bytes))
+                .map_err(|error| error.to_string())
         };
         assert!(build("", &key.serialize_pem(), None).unwrap_err().contains("BEGIN CERTIFICATE"));
         assert!(build(&pem, "no key", None).unwrap_err().contains("private key"));

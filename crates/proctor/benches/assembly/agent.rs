@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proctor_net::assembly::client::{Client, Identity, Options};
+use proctor_clients::assembly::client::{Client, Identity, Options};
 use proctor_wire::assembly::proto::agent::v1::RegisterRequest;
 use proctor_wire::assembly::proto::common::v1::{AgentId, Decision};
 use tokio::runtime::Runtime;

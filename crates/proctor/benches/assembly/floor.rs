@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use axum::Router;
-use proctor_net::assembly::services::policy::policy_service_server::{PolicyService, PolicyServiceServer};
+use proctor_clients::assembly::services::policy::policy_service_server::{
+    PolicyService, PolicyServiceServer,
+};
 use proctor_net::listen::{ListenOptions, serve};
 use proctor_wire::assembly::MAX_GRPC_MESSAGE;
 use proctor_wire::assembly::proto::common::v1::Decision;

@@ -4,10 +4,10 @@ use std::io::Read;
 
 use proctor_core::action::Action;
 use proctor_core::json::Json;
+use proctor_net::lines::MAX_MESSAGE;
 
 use crate::cli::ActionArgs;
 use crate::failure::Failure;
-use proctor_engine::lines::MAX_LINE;
 
 /// The action that the arguments describe, with its agent and session, which may stand in the JSON as they do for `gate`.
 pub struct Described {
@@ -29,7 +29,7 @@ pub fn read(arguments: &ActionArgs) -> Result<Described, Failure> {
             let mut text = Vec::new();
             std::io::stdin()
                 .lock()
-                .take(MAX_LINE as u64 + 1)
+                .take(MAX_MESSAGE as u64 + 1)
                 .read_to_end(&mut text)
                 .map_err(|error| Failure::from(format!("stdin: {error}")))?;
             parse(&text)?

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proctor_clients::ahp::client::{AhpClient, AhpError, ClientOptions, Transport};
+use proctor_clients::ahp::{Decision, EventType};
 use proctor_core::json::Json;
 use proctor_core::random::Randomness;
 use proctor_core::record::RecordKind;
 use proctor_ledger::store::{Filter, Order};
-use proctor_net::ahp::client::{AhpClient, AhpError, ClientOptions, Transport};
-use proctor_net::ahp::{Decision, EventType};
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, init, serve};

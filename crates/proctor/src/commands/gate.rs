@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
+use proctor_net::lines::{self, Line, MAX_MESSAGE};
 
 use super::Context;
 use crate::access::{Access, GATE, Owner};
@@ -16,7 +17,6 @@ use crate::failure::{OK, Outcome};
 use proctor_door_gate::Due;
 use proctor_engine::access::{Relay, local_caller};
 use proctor_engine::in_flight::Room;
-use proctor_engine::lines::{self, Line, MAX_LINE};
 use proctor_engine::policy_watch;
 use proctor_engine::{Answer, Engine};
 
@@ -116,8 +116,8 @@ fn read_lines(
 ) {
     let mut input = std::io::stdin().lock();
     loop {
-        let line = match lines::next(&mut input) {
-            Ok(Some(Line::Whole(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
+        let line = match lines::read(&mut input, MAX_MESSAGE) {
+            Ok(Some(Line::Text(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
             Ok(Some(line)) => line,
             Ok(None) => return,
             Err(error) => {
@@ -126,7 +126,7 @@ fn read_lines(
             }
         };
         let bytes = match &line {
-            Line::Whole(line) => line.len(),
+            Line::Text(line) => line.len(),
             Line::TooLong(_) => 0,
         };
         stream.room.take(bytes);
@@ -159,17 +159,17 @@ fn read_lines(
 
 fn own_due(engine: &Engine, caller: &Caller, line: &Line) -> Due {
     match line {
-        Line::Whole(line) => proctor_door_gate::take(engine, caller, "gate", line),
+        Line::Text(line) => proctor_door_gate::take(engine, caller, "gate", line),
         Line::TooLong(length) => {
-            let reason = format!("a line of {length} bytes is over the limit of {MAX_LINE}");
+            let reason = format!("a line of {length} bytes is over the limit of {MAX_MESSAGE}");
             Due::Ready(engine.refuse_malformed(caller, "gate", &reason).to_json())
         }
     }
 }
 
 fn relay(connection: &Arc<Connection>, line: &Line) -> Ticket {
-    let Line::Whole(line) = line else {
-        return Ticket::Ready(denied(&format!("a line over the limit of {MAX_LINE} bytes"), None));
+    let Line::Text(line) = line else {
+        return Ticket::Ready(denied(&format!("a line over the limit of {MAX_MESSAGE} bytes"), None));
     };
     // Only needed if the owner does not answer; but then the line is gone.
     let reference = Json::parse(line).ok().and_then(|line| line.get("ref").cloned());

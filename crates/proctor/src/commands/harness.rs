@@ -5,10 +5,10 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use proctor_net::ahp::rpc::{self, Id, Message};
-use proctor_net::ahp::server::stdio::{self, StandardInput, StandardOutput};
-use proctor_net::ahp::server::{Peer, StreamLimits, closed_reply};
+use proctor_clients::ahp::rpc::{self, Id, Message};
+use proctor_clients::ahp::server::{Peer, StreamLimits, closed_reply};
 use proctor_net::lines::{Line, Lines, MAX_MESSAGE};
+use proctor_net::stdio::{self, StandardInput, StandardOutput};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::Instant;
@@ -131,7 +131,7 @@ async fn reopen(
             },
             line = lines.next() => match line {
                 Ok(Some(Line::Text(text))) => block(&text, output).await.ok()?,
-                Ok(Some(Line::TooLong)) => say_too_long(output).await.ok()?,
+                Ok(Some(Line::TooLong(_))) => say_too_long(output).await.ok()?,
                 Ok(None) | Err(_) => return None,
             },
             () = stop.cancelled() => return None,
@@ -216,7 +216,7 @@ async fn relay(
                     }
                     unsent = Some(line);
                 }
-                Ok(Some(Line::TooLong)) => say_too_long(output).await?,
+                Ok(Some(Line::TooLong(_))) => say_too_long(output).await?,
                 Ok(None) | Err(_) => ended = true,
             },
             _ = &mut writer => break Ended::Owner,

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proctor_clients::ahp::server::{grpc, http, websocket};
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
-use proctor_net::ahp::server::auth::{Credentials, may_listen};
-use proctor_net::ahp::server::unix::{Listening, UnixOptions};
-use proctor_net::ahp::server::{grpc, http, websocket};
+use proctor_net::auth::{Credentials, may_listen};
 use proctor_net::listen::{self, ListenOptions};
 use proctor_net::tls::ServerTls;
+use proctor_net::unix::{UnixOptions, UnixSocket};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -126,7 +126,7 @@ pub(super) async fn start(
     let tls = config.tls.as_ref().map(read_tls).transpose()?;
     let credentials = Arc::new(credentials(config, tls.as_ref())?);
     for address in [config.http, config.grpc] {
-        may_listen(address, !credentials.is_empty())?;
+        may_listen(address, !credentials.is_empty()).map_err(|error| error.to_string())?;
     }
     let http = bind(config.http).await?;
     let grpc = bind(config.grpc).await?;
@@ -265,7 +265,7 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
 }
 
 /// Listens on a socket; a path that is too long for the system leads to one that is not, and is linked to it.
-async fn bind_socket(link: &Path) -> Result<(Listening, Option<PathBuf>), Failure> {
+async fn bind_socket(link: &Path) -> Result<(UnixSocket, Option<PathBuf>), Failure> {
     let fail = |path: &Path, error: std::io::Error| Failure::from(format!("{}: {error}", path.display()));
     let path = owner::socket_path(link);
     let linked = std::path::absolute(link).unwrap_or_else(|_| link.to_owned()) != path;
@@ -276,7 +276,7 @@ async fn bind_socket(link: &Path) -> Result<(Listening, Option<PathBuf>), Failur
             std::fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;
         }
     }
-    let listening = Listening::bind(&path).await.map_err(|error| fail(&path, error))?;
+    let listening = UnixSocket::bind(&path).await.map_err(|error| fail(&path, error))?;
     if linked {
         if let Some(folder) = link.parent() {
             std::fs::create_dir_all(folder).map_err(|error| fail(folder, error))?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use proctor_net::assembly::client::{Client, Identity, Options};
+use proctor_clients::assembly::client::{Client, Identity, Options};
 use proctor_wire::assembly::proto::agent::v1::RegisterRequest;
 use proctor_wire::assembly::proto::common::v1::{ActionType, AgentId, Decision};
 use proctor_wire::assembly::proto::policy::v1::{

@@ -1,17 +1,16 @@
 //! `aa-runtime` as an agent's library and a gateway see it.
 
 pub mod buffer;
-pub mod double;
 pub mod framings;
 pub mod program;
 pub mod streams;
 
+use proctor_test_support::gateway::{GatewayDouble, with_gateway};
 use proctor_wire::assembly::frames::{ClientFrame, ServerFrame};
 use proctor_wire::assembly::proto::audit::v1::AuditEvent;
 use proctor_wire::assembly::proto::common::v1::{ActionType, Decision};
 use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, OpControlSignal};
 
-use double::{Double, with_gateway};
 use program::{Program, command, denied_by, tracing};
 
 const AGENT: &str = "agent-001";
@@ -69,7 +68,7 @@ async fn without_a_gateway_that_answers_everything_is_denied() {
     let mut library = program.library().await;
     assert_eq!(denied_by(&library.trace("one").await), "runtime.gateway");
     // It is found as soon as it is there.
-    let _double = Double::listen(&path);
+    let _double = GatewayDouble::listen(&path);
     assert_eq!(library.trace("one").await.decision(), Decision::Allow);
 }
 
@@ -204,7 +203,7 @@ async fn events_reach_the_gateway_all_of_them_and_in_order() {
 async fn the_gateway_of_a_named_state_directory_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    let _double = Double::listen(&state.join("run").join("assembly.sock"));
+    let _double = GatewayDouble::listen(&state.join("run").join("assembly.sock"));
     std::fs::write(folder.path().join("proctor.toml"), "state = \"state\"\n").unwrap();
     let program = Program::start(folder, &[], &["--framing", "tagged"]).await;
     assert_eq!(program.library().await.trace("one").await.policy_rule, "of-the-gateway");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use proctor_net::attest::{AttestClient, Discovery, EngineBuilder};
+use proctor_clients::attest::{AttestClient, Discovery, EngineBuilder};
 use serde_json::{Value, json};
 
 /// A home whose cache was filled by `proctor names --attest`.

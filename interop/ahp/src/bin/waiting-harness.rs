@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use interop_ahp::waiting::{Waiting, serve_grpc, serve_http, serve_unix};
-use proctor_net::ahp::server::AhpServer;
+use proctor_clients::ahp::server::AhpServer;
 use tokio::sync::Barrier;
 
 #[tokio::main]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proctor_clients::ahp::{ContextPerceptionDecision, MemoryRecallDecision};
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_ledger::{Ledger, Options};
-use proctor_net::ahp::{ContextPerceptionDecision, MemoryRecallDecision};
 use proctor_policy::policy::{Policy, Source};
 
 use crate::{AhpDoor, AhpSettings};
@@ -88,7 +88,7 @@ impl Fixture {
         memory_type: &str,
         most: u64,
     ) -> MemoryRecallDecision {
-        let asked = proctor_net::ahp::MemoryRecallEvent {
+        let asked = proctor_clients::ahp::MemoryRecallEvent {
             session_id: session.to_owned(),
             query: query.to_owned(),
             memory_type: memory_type.to_owned(),

@@ -1,8 +1,8 @@
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
+use proctor_clients::ahp::{ContextPerceptionDecision, InjectedContext, PerceptionIntent};
 use proctor_core::json::Json;
-use proctor_net::ahp::{ContextPerceptionDecision, InjectedContext, PerceptionIntent};
 
 use super::fixture::Fixture;
 use proctor_workspace::{Folder, Limits, Question, View, search};

@@ -1,6 +1,6 @@
+use proctor_clients::ahp::{Fact, MemoryRecallDecision};
 use proctor_core::action::Action;
 use proctor_core::json::Json;
-use proctor_net::ahp::{Fact, MemoryRecallDecision};
 
 use super::super::context::fixture::{Fixture, caller};
 use super::*;

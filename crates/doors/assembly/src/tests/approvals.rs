@@ -1,6 +1,6 @@
 use futures_util::StreamExt;
+use proctor_clients::assembly::services::approval::approval_service_server::ApprovalService;
 use proctor_core::digest::Digest;
-use proctor_net::assembly::services::approval::approval_service_server::ApprovalService;
 use proctor_wire::assembly::proto::approval::v1::{
     ApprovalDecisionType, DecideRequest, ListPendingRequest, WatchApprovalsRequest,
 };

@@ -1,4 +1,4 @@
-use proctor_net::assembly::services::audit::audit_service_server::AuditService;
+use proctor_clients::assembly::services::audit::audit_service_server::AuditService;
 use proctor_wire::assembly::proto::audit::v1::audit_event::Detail;
 use proctor_wire::assembly::proto::audit::v1::{
     ApprovalEvent, AuditEvent, CallStackNode, FileOpDetail, LlmCallDetail, NetworkCallDetail,

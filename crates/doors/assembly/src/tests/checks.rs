@@ -1,4 +1,4 @@
-use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
+use proctor_clients::assembly::services::policy::policy_service_server::PolicyService;
 use proctor_wire::assembly::proto::common::v1::{ActionType, AgentIdentityAssurance, RiskTier};
 use proctor_wire::assembly::proto::policy::v1::action_context::Action as Context;
 use proctor_wire::assembly::proto::policy::v1::{

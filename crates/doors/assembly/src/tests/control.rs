@@ -1,6 +1,6 @@
 use futures_util::StreamExt;
-use proctor_net::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
-use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
+use proctor_clients::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
+use proctor_clients::assembly::services::policy::policy_service_server::PolicyService;
 use proctor_wire::assembly::proto::agent::v1::ControlStreamRequest;
 use proctor_wire::assembly::proto::agent::v1::control_command::Command;
 use proctor_wire::assembly::proto::policy::v1::{OpControlSignal, OpControlSubscribeRequest};

@@ -1,6 +1,6 @@
-use proctor_net::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
-use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
-use proctor_net::assembly::services::topology::topology_service_server::TopologyService;
+use proctor_clients::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
+use proctor_clients::assembly::services::policy::policy_service_server::PolicyService;
+use proctor_clients::assembly::services::topology::topology_service_server::TopologyService;
 use proctor_wire::assembly::proto::agent::v1::{DeregisterRequest, HeartbeatRequest, RegisterRequest};
 use proctor_wire::assembly::proto::common::v1::{AgentId, RiskTier};
 use proctor_wire::assembly::proto::policy::v1::CheckActionRequest;

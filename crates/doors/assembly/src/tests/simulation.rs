@@ -6,14 +6,14 @@ mod model;
 mod records;
 mod rules;
 
+use proctor_clients::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
+use proctor_clients::assembly::services::approval::approval_service_server::ApprovalService;
+use proctor_clients::assembly::services::audit::audit_service_server::AuditService;
+use proctor_clients::assembly::services::policy::policy_service_server::PolicyService;
 use proctor_core::digest::Digest;
 use proctor_core::random::SeededRandomness;
 use proctor_core::session::Caller;
 use proctor_core::time::Clock;
-use proctor_net::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
-use proctor_net::assembly::services::approval::approval_service_server::ApprovalService;
-use proctor_net::assembly::services::audit::audit_service_server::AuditService;
-use proctor_net::assembly::services::policy::policy_service_server::PolicyService;
 use proctor_wire::assembly::proto::agent::v1::DeregisterRequest;
 use proctor_wire::assembly::proto::approval::v1::{ApprovalDecisionType, DecideRequest, ListPendingRequest};
 use proctor_wire::assembly::proto::audit::v1::audit_event::Detail;

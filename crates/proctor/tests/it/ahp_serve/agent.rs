@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use proctor_clients::ahp::client::{AhpClient, AuthConfig, ClientOptions, Result, Transport};
+use proctor_clients::ahp::{AhpEvent, Decision, EventType};
 use proctor_core::json::Json;
-use proctor_net::ahp::client::{AhpClient, AuthConfig, ClientOptions, Result, Transport};
-use proctor_net::ahp::{AhpEvent, Decision, EventType};
 
 use crate::ahp_serve::server::Server;
 

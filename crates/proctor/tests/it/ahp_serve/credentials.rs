@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proctor_net::ahp::client::{AuthConfig, ClientOptions, Transport};
+use proctor_clients::ahp::client::{AuthConfig, ClientOptions, Transport};
 use proctor_net::tls::ClientTls;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,

@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use proctor_clients::ahp::Decision;
 use proctor_core::json::Json;
-use proctor_net::ahp::Decision;
 use rustix::process::Signal;
 
 use crate::ahp_serve::agent;

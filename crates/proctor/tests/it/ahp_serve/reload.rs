@@ -1,6 +1,6 @@
 //! A changed policy is in force on every transport at once.
 
-use proctor_net::ahp::Decision;
+use proctor_clients::ahp::Decision;
 
 use crate::ahp_serve::agent::{self, all, ask, connect};
 use crate::ahp_serve::server::{POLICY, Server, decided, records, until};

@@ -9,8 +9,8 @@ use proctor_wire::assembly::proto::audit::v1::AuditEvent;
 use proctor_wire::assembly::proto::common::v1::AgentId;
 
 use crate::assembly_runtime::AGENT;
-use crate::assembly_runtime::double::Double;
 use crate::assembly_runtime::program::{Program, command};
+use proctor_test_support::gateway::GatewayDouble;
 
 fn report(index: usize) -> ClientFrame {
     let agent_id = Some(AgentId { agent_id: AGENT.into(), ..AgentId::default() });
@@ -70,7 +70,7 @@ async fn events_of_a_killed_runtime_reach_the_gateway_that_comes_back() {
     let mut program = start().await;
     let mut library = program.library().await;
     library.send(&report(250)).await;
-    let double = Double::listen(&gateway);
+    let double = GatewayDouble::listen(&gateway);
     double.until(|seen| seen.events.len() >= 251).await;
     let expected: Vec<_> = (0..251).map(|index| (format!("{index:04}"), AGENT.to_owned())).collect();
     assert_eq!(double.seen.borrow().events, expected);
@@ -108,7 +108,7 @@ async fn a_stop_leaves_what_is_not_delivered_for_the_next_start() {
     assert!(program.ends().await.success());
     program.says("1 events wait in ").await;
     assert!(scratch.path().join("aa-runtime-agent-001.events").exists());
-    let double = Double::listen(&gateway);
+    let double = GatewayDouble::listen(&gateway);
     let _program = start().await;
     double.until(|seen| seen.events.len() == 1).await;
 }

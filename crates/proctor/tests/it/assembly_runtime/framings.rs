@@ -7,8 +7,8 @@ use proctor_wire::assembly::proto::ipc::v1::HandshakeProof;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use crate::assembly_runtime::double::with_gateway;
 use crate::assembly_runtime::program::{Program, tracing};
+use proctor_test_support::gateway::with_gateway;
 
 #[tokio::test]
 async fn the_first_libraries_are_answered_without_a_challenge() {

@@ -4,14 +4,14 @@ use proctor_wire::assembly::frames::ServerFrame;
 use proctor_wire::assembly::proto::common::v1::{AgentId, Decision};
 use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, OpControlSignal};
 
-use crate::assembly_runtime::double::with_gateway;
 use crate::assembly_runtime::program::{Library, Program, denied_by, tracing};
 use crate::assembly_runtime::{AGENT, DID};
+use proctor_test_support::gateway::{operation as operation_message, with_gateway};
 
 #[tokio::test]
 async fn a_pause_that_was_lifted_while_the_stream_was_broken_ends() {
     let (folder, double, endpoint) = with_gateway();
-    let pause = |operation: &str| (operation.to_owned(), OpControlSignal::Pause);
+    let pause = |operation: &str| operation_message(operation, OpControlSignal::Pause);
     double.seen.send_modify(|seen| seen.stopped = vec![pause("t:s"), pause("u:s")]);
     let variables = [
         ("AA_GATEWAY_ENDPOINT", endpoint.as_str()),

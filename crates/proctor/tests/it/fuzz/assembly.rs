@@ -1,8 +1,8 @@
 //! What Agent Assembly's agents, runtimes and auditors send: frames, registrations, lines of the audit log.
 
+use proctor_clients::assembly::client::Identity;
 use proctor_core::digest::Digest;
 use proctor_core::random::SeededRandomness;
-use proctor_net::assembly::client::Identity;
 use proctor_wire::assembly::chain::{Chain, Entry, EventType, Finding, Outcome, Verifier};
 use proctor_wire::assembly::did;
 use proctor_wire::assembly::frames::bare::{self, BareDecoder};

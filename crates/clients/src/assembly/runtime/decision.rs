@@ -1,0 +1,44 @@
+//! Answers of the runtime itself.
+
+use proctor_wire::assembly::proto::common::v1::Decision;
+use proctor_wire::assembly::proto::policy::v1::CheckActionResponse;
+
+/// A denial.
+///
+/// ```
+/// use proctor_clients::assembly::runtime::deny;
+///
+/// let answer = deny("operation.paused", "operation is paused");
+/// assert_eq!((answer.policy_rule.as_str(), answer.reason.as_str()), ("operation.paused", "operation is paused"));
+/// ```
+pub fn deny(policy_rule: &str, reason: impl Into<String>) -> CheckActionResponse {
+    CheckActionResponse {
+        decision: Decision::Deny.into(),
+        reason: reason.into(),
+        policy_rule: policy_rule.to_owned(),
+        ..Default::default()
+    }
+}
+
+/// The denial of a query that timed out.
+pub(super) fn late() -> CheckActionResponse {
+    deny("runtime.timeout", "gateway did not answer in time")
+}
+
+/// The denial of a query whose handler panicked.
+pub(super) fn defect() -> CheckActionResponse {
+    deny("runtime.defect", "the runtime failed on this query")
+}
+
+/// The denial in place of an answer that is too long for a frame.
+pub(super) fn too_long() -> CheckActionResponse {
+    deny("runtime.answer", "the gateway's answer is too long for the socket")
+}
+
+/// Replaces an answer without a decision by a denial.
+pub(super) fn decided(answer: CheckActionResponse) -> CheckActionResponse {
+    match Decision::try_from(answer.decision) {
+        Ok(Decision::Allow | Decision::Deny | Decision::Pending | Decision::Redact) => answer,
+        Ok(Decision::Unspecified) | Err(_) => deny("runtime.answer", "the gateway's answer decides nothing"),
+    }
+}

@@ -1,0 +1,4 @@
+//! gRPC: channels of clients, and streaming calls of servers. Services themselves are generated elsewhere.
+
+pub mod client;
+pub mod server;

@@ -1,0 +1,4 @@
+//! HTTP: one message a `POST`.
+
+pub mod client;
+pub mod server;
