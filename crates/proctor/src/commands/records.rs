@@ -40,6 +40,10 @@ impl Owner {
     pub fn command(&mut self, command: &Json) -> Result<Json, Failure> {
         match &mut self.access {
             Access::Relay(relay) => Ok(relay.command(command)?),
+            // The gate's own command: the engine knows no door.
+            Access::Owner(own) if output::member(command, "op") == "check" => {
+                Ok(proctor_door_gate::check(&own.engine, command))
+            }
             Access::Owner(own) => Ok(owner::run(command, &self.state, &own.engine)?),
         }
     }
