@@ -7,7 +7,7 @@ use proctor_wire::ahp::{
     RateLimitDecision, ReasoningDecision, TargetHints,
 };
 
-use crate::shape::{Shape, check, check_with, json};
+use super::shape::{Shape, check, check_with, json};
 
 const METADATA: (&str, &str) = ("metadata", r#"{"rule":"default"}"#);
 const ALLOW: (&str, &str) = ("decision", "\"allow\"");

@@ -1,5 +1,4 @@
 //! The messages and the frames of Agent Assembly against the published vectors.
-#![expect(clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@ use proctor_core::json::Json;
 use proctor_wire::ahp::check::{notification, request};
 use proctor_wire::ahp::{Call, Contract, EventType, Limits, Question, RpcError};
 
-use crate::shape::json;
+use super::shape::json;
 
 fn event(kind: &str, depth: &str, payload: &str) -> String {
     format!(

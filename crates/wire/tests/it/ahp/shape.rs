@@ -1,6 +1,6 @@
 //! One way to test every type of the protocol: which members it has, and what happens without each of them.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 
 use proctor_core::json::Json;
 use serde::Serialize;
@@ -28,17 +28,13 @@ pub(crate) fn json(text: &str) -> Json {
 
 /// Tests a type that is read and written as it is.
 pub(crate) fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(shape: &Shape<'_>) {
-    check_with(
-        shape,
-        |value| value.read::<T>().map_err(|e| e.to_string()),
-        |read| Json::from_type(read).unwrap(),
-    );
+    check_with(shape, Json::read::<T>, |read| Json::from_type(read).unwrap());
 }
 
 /// Tests a type that is read and written in a way of its own.
-pub(crate) fn check_with<T: PartialEq + Debug>(
+pub(crate) fn check_with<T: PartialEq + Debug, E: Display + Debug + PartialEq>(
     shape: &Shape<'_>,
-    read: impl Fn(&Json) -> Result<T, String>,
+    read: impl Fn(&Json) -> Result<T, E>,
     write: impl Fn(&T) -> Json,
 ) {
     every_selection_of_members(shape, &read, &write);
@@ -51,7 +47,7 @@ pub(crate) fn check_with<T: PartialEq + Debug>(
     assert_eq!(read(&more).as_ref(), Ok(&whole), "unknown members are ignored");
 
     for (name, _) in shape.required {
-        let error = read(&without(&full, name)).map(|_| ()).unwrap_err();
+        let error = read(&without(&full, name)).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(&format!("missing field `{name}`")), "without `{name}`: {error}");
         let null = read(&replaced(&full, name, "null"));
         assert_eq!(null.is_ok(), shape.anything.contains(name), "`{name}` null: {null:?}");
@@ -77,9 +73,9 @@ pub(crate) fn check_with<T: PartialEq + Debug>(
 }
 
 /// Whatever of the members that may be absent is there, exactly that comes back.
-fn every_selection_of_members<T: PartialEq + Debug>(
+fn every_selection_of_members<T: PartialEq + Debug, E: Display + Debug + PartialEq>(
     shape: &Shape<'_>,
-    read: &impl Fn(&Json) -> Result<T, String>,
+    read: &impl Fn(&Json) -> Result<T, E>,
     write: &impl Fn(&T) -> Json,
 ) {
     let mut free: Vec<(&str, &str, &str)> = Vec::new();

@@ -6,7 +6,7 @@ use proctor_wire::ahp::rpc::{
 };
 use proctor_wire::ahp::{Id, Message, RpcError};
 
-use crate::shape::json;
+use super::shape::json;
 
 fn request(id: Id, method: &str, params: &str) -> Message {
     Message::Request { id, method: method.into(), params: json(params) }

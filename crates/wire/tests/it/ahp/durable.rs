@@ -6,7 +6,7 @@ use proctor_wire::ahp::{
     VerificationCheck, VerificationEvent, VerificationStatus,
 };
 
-use crate::shape::{Shape, check};
+use super::shape::{Shape, check};
 
 const RUN: (&str, &str) = ("run_id", "\"run-9\"");
 const SESSION: (&str, &str) = ("session_id", "\"ses-71\"");

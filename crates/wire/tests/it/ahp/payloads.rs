@@ -13,7 +13,7 @@ use proctor_wire::ahp::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::shape::{Shape, check, check_with, json};
+use super::shape::{Shape, check, check_with, json};
 
 #[test]
 fn quiet_payloads() {

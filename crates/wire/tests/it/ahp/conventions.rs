@@ -3,7 +3,7 @@
 use proctor_core::json::Json;
 use proctor_wire::ahp::{Decision, Fact, HeartbeatEvent, IdleEvent, SessionStats, TaskListEvent, check};
 
-use crate::shape::json;
+use super::shape::json;
 
 #[test]
 fn short_floats_are_written_short() {
