@@ -1,14 +1,5 @@
 //! The checks on traces and on trees of traces against slow and obvious ones, on all beginnings of random traces.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::float_cmp,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking, and its sums are exact"
-)]
-
 use proctor_assert::{Assertion, Live, Status, Tools, Trace, evaluate, inspect_tree};
 use proptest::collection::vec;
 use proptest::option;

@@ -1,5 +1,4 @@
 //! Schema, constraint and content against slow, obvious references, and a growing trace against the whole one.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use proctor_assert::{Assertion, Live, Status, Tools, Trace, Verdict, evaluate};
 use proptest::prelude::*;
