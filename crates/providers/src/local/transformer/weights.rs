@@ -1,4 +1,4 @@
-//! The weights file: named tensors, checked for their shape and turned into numbers one by one.
+//! The safetensors file: named tensors, checked for shape and converted to `f32`.
 
 use std::path::{Path, PathBuf};
 

@@ -1,38 +1,38 @@
-//! How long to wait before asking again.
+//! Exponential backoff with jitter, and `Retry-After`.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The pauses between the attempts of a call: each twice as long as the one before, a little longer or shorter by chance, so
-/// that many callers who failed together do not return together.
+/// Exponential backoff: each delay is twice the one before, with random jitter, so
+/// that callers that failed together do not retry together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// The pause before the first retry.
+pub struct Backoff {
+    /// The delay before the first retry.
     pub first: Duration,
-    /// No pause is longer. A server that wants a longer one is not asked again within the call.
+    /// The longest delay. If a server asks for a longer one, the call is not retried.
     pub longest: Duration,
-    /// Where the chance begins; the same seed gives the same pauses.
+    /// The seed of the jitter; the same seed gives the same delays.
     pub seed: u64,
 }
 
-impl Default for Pace {
+impl Default for Backoff {
     /// Half a second, at most half a minute, and a seed of its own each time.
-    fn default() -> Pace {
+    fn default() -> Backoff {
         let seed = RandomState::new().build_hasher().finish();
-        Pace { first: Duration::from_millis(500), longest: Duration::from_secs(30), seed }
+        Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(30), seed }
     }
 }
 
-/// The pauses of one client.
-pub(super) struct Pauses {
-    pace: Pace,
+/// The backoff state of one client.
+pub(super) struct BackoffTimer {
+    pace: Backoff,
     state: AtomicU64,
 }
 
-impl Pauses {
-    pub(super) fn new(pace: Pace) -> Pauses {
-        Pauses { pace, state: AtomicU64::new(pace.seed) }
+impl BackoffTimer {
+    pub(super) fn new(pace: Backoff) -> BackoffTimer {
+        BackoffTimer { pace, state: AtomicU64::new(pace.seed) }
     }
 
     /// The pause after the given failure (counted from 0), or nothing if the server wants a longer one than we make.
@@ -93,8 +93,8 @@ fn http_date(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn pauses(seed: u64) -> Pauses {
-        Pauses::new(Pace { seed, ..Pace::default() })
+    fn pauses(seed: u64) -> BackoffTimer {
+        BackoffTimer::new(Backoff { seed, ..Backoff::default() })
     }
 
     #[test]

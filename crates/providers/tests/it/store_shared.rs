@@ -1,5 +1,4 @@
 //! Several programs, one file: nothing is lost, nothing is damaged, and what cannot work says why.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -46,7 +45,10 @@ fn is_sound(dir: &Path) -> bool {
 /// This program again, doing one task in a process of its own.
 fn child(program: &Path, task: &str, dir: &Path) -> Command {
     let mut command = Command::new(program);
-    command.args(["--exact", "the_task_of_a_child", "--nocapture"]).env(TASK, task).env(DIR, dir);
+    command
+        .args(["--exact", "store_shared::the_task_of_a_child", "--nocapture"])
+        .env(TASK, task)
+        .env(DIR, dir);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }

@@ -1,4 +1,4 @@
-//! The network: embeddings, then layers of attention and of a small network for each token.
+//! The encoder: embeddings, then layers of self-attention and feed-forward networks.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView1, s};

@@ -1,4 +1,4 @@
-//! What the reference tokenizer takes each character for.
+//! Character classes as the reference tokenizer defines them.
 //!
 //! These are its own tables, not those of today's Unicode: it froze them years ago, and a model was trained on texts cut up
 //! that way. A character that became a mark or punctuation since then must stay what it was.

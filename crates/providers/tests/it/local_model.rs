@@ -1,11 +1,4 @@
 //! A real model, all-MiniLM-L6-v2, with its own tokenizer and an independent forward pass as judges.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -274,7 +267,7 @@ fn reference(texts: &[String], vectors: usize) -> Vec<Answer> {
         .collect();
     let environment = environment();
     let mut program = Command::new(&environment.python)
-        .arg(crate_folder().join("tests/local_model_reference.py"))
+        .arg(crate_folder().join("tests/it/local_model_reference.py"))
         .arg(&environment.model)
         .env("HF_HUB_OFFLINE", "1")
         // Its threads spin while they wait for each other, which on a busy machine takes ten times as long.

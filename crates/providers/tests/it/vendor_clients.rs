@@ -1,17 +1,9 @@
 //! The server that stands in for the vendors, seen by each vendor's own client.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-#[path = "double/server.rs"]
-mod double;
+use crate::double;
 
 /// How many things the Python side checks: one that gets lost there must not go unnoticed.
 const CHECKS: usize = 22;
@@ -30,7 +22,7 @@ fn the_vendors_own_clients_take_the_double_for_the_vendor() {
 
     let mut clients = Command::new(python);
     clients
-        .arg(here.join("tests/vendor_clients.py"))
+        .arg(here.join("tests/it/vendor_clients.py"))
         .args([&format!("http://{}", double.address()), double::KEY])
         .env("PYTHONDONTWRITEBYTECODE", "1");
     // The clients would take keys, addresses and settings from there.

@@ -1,4 +1,4 @@
-//! Text to numbers: the WordPiece tokenizer of BERT models.
+//! The WordPiece tokenizer of BERT models.
 
 use std::collections::HashMap;
 
@@ -38,6 +38,15 @@ pub(super) struct Tokenizer {
     longest_sequence: usize,
 }
 
+/// Why a vocabulary cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum VocabularyError {
+    #[error("there is no line `{0}` in it")]
+    MissingToken(String),
+    #[error("its special tokens cannot be searched for: {0}")]
+    SpecialTokens(#[from] aho_corasick::BuildError),
+}
+
 impl Tokenizer {
     /// `vocabulary` has one entry a line; `special` are the tokens that are found in the text as they are, before anything
     /// else is done to it. The error says what is wrong with the vocabulary.
@@ -46,7 +55,7 @@ impl Tokenizer {
         special: &[String],
         preparation: Preparation,
         longest_sequence: usize,
-    ) -> Result<Tokenizer, String> {
+    ) -> Result<Tokenizer, VocabularyError> {
         let mut beginnings = HashMap::new();
         let mut continuations = HashMap::new();
         let mut longest_entry = 0;
@@ -63,14 +72,11 @@ impl Tokenizer {
             }
         }
         let id_of = |token: &str| {
-            beginnings.get(token).copied().ok_or_else(|| format!("there is no line `{token}` in it"))
+            beginnings.get(token).copied().ok_or_else(|| VocabularyError::MissingToken(token.to_owned()))
         };
         let (unknown, first, last) = (id_of("[UNK]")?, id_of("[CLS]")?, id_of("[SEP]")?);
         let special_ids = special.iter().map(|token| id_of(token)).collect::<Result<_, _>>()?;
-        let special = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(special)
-            .map_err(|problem| format!("its special tokens cannot be searched for: {problem}"))?;
+        let special = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(special)?;
         Ok(Tokenizer {
             beginnings,
             continuations,

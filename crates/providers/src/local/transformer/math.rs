@@ -1,4 +1,4 @@
-//! The functions between the matrix products, written so that the compiler turns them into vector instructions.
+//! Softmax, GELU and layer normalisation, written so that the compiler vectorises them.
 
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 

@@ -1,4 +1,4 @@
-//! Tiny models made by hand, whole and broken.
+//! Tiny hand-made models, valid and broken.
 
 use std::fs;
 

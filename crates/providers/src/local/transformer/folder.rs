@@ -1,4 +1,4 @@
-//! Where a model's files are, and what its settings say.
+//! Model files: locations, and the configuration they contain.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -157,7 +157,8 @@ impl Folder {
         })
     }
 
-    /// What `sentence_bert_config.json`, `tokenizer_config.json` and `tokenizer.json` say, in this order; each may be missing.
+    /// The settings of `sentence_bert_config.json`, `tokenizer_config.json` and `tokenizer.json`, in this order; each
+    /// may be missing.
     pub(super) fn token_rules(&self, config: &Config) -> Result<TokenRules, LocalModelError> {
         let sentence: SentenceFile = optional(&self.transformer.join("sentence_bert_config.json"))?;
         let tokenizer: TokenizerConfigFile = optional(&self.transformer.join("tokenizer_config.json"))?;
@@ -184,7 +185,8 @@ impl Folder {
         })
     }
 
-    /// What comes after the transformer must be what we do: the mean over the tokens, and at most a change of length.
+    /// Checks that the modules after the transformer are those that are implemented: mean pooling, and at most
+    /// normalisation.
     fn check_surroundings(&self) -> Result<(), LocalModelError> {
         for place in [&self.root, &self.transformer] {
             let path = place.join("modules.json");

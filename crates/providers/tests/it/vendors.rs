@@ -1,11 +1,4 @@
 //! The clients against a server that speaks each vendor's wire format.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -14,14 +7,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use proctor_providers::vendor::{
-    ChatRequest, Client, Endpoint, Key, Limits, Message, Pace, ProviderError, Vendor,
+    Backoff, ChatRequest, Client, Endpoint, Key, Limits, Message, ProviderError, Vendor,
 };
 use serde_json::json;
 
-#[path = "double/server.rs"]
-mod double;
-
-use double::{Double, KEY, Reply, USUAL_TEXT};
+use crate::double::{Double, KEY, Reply, USUAL_TEXT};
 
 /// Long enough for everything that is to succeed on a busy machine.
 const ENOUGH: Duration = Duration::from_secs(30);
@@ -34,9 +24,9 @@ fn unlimited() -> Limits {
     Limits { per_minute: 0, ..Limits::default() }
 }
 
-/// Pauses that are too short to notice.
-fn hurry() -> Pace {
-    Pace { first: Duration::from_millis(1), longest: Duration::from_millis(20), seed: 1 }
+/// BackoffTimer that are too short to notice.
+fn hurry() -> Backoff {
+    Backoff { first: Duration::from_millis(1), longest: Duration::from_millis(20), seed: 1 }
 }
 
 fn client(double: &Double, vendor: Vendor) -> Client {
@@ -113,7 +103,7 @@ fn a_server_that_is_too_busy_is_asked_again_when_it_says() {
     for vendor in Vendor::ALL {
         let headers = BTreeMap::from([("retry-after".to_owned(), "0.05".to_owned())]);
         double.script([Reply { headers, ..Reply::status(429) }, Reply::text("then")]);
-        let pace = Pace { longest: Duration::from_secs(30), ..hurry() };
+        let pace = Backoff { longest: Duration::from_secs(30), ..hurry() };
         let client = Client::paced(endpoint(&double, vendor), unlimited(), pace).unwrap();
         let began = Instant::now();
         assert_eq!(client.chat(&ask(vendor, "hello"), ENOUGH).unwrap().text, "then", "{vendor}");
@@ -129,7 +119,7 @@ fn a_server_that_wants_a_longer_pause_than_there_is_time_is_not_asked_again() {
     for (wanted, longest, deadline) in [("31", 30, 300), ("20", 30, 5)] {
         let headers = BTreeMap::from([("retry-after".to_owned(), wanted.to_owned())]);
         double.script([Reply { headers, ..Reply::status(429) }]);
-        let pace = Pace { longest: Duration::from_secs(longest), ..hurry() };
+        let pace = Backoff { longest: Duration::from_secs(longest), ..hurry() };
         let client = Client::paced(endpoint(&double, Vendor::OpenAi), unlimited(), pace).unwrap();
         let began = Instant::now();
         let error = client.chat(&ask(Vendor::OpenAi, "hello"), Duration::from_secs(deadline)).unwrap_err();
@@ -185,7 +175,7 @@ fn retries_end() {
 fn a_pause_that_ends_after_the_deadline_is_not_made() {
     let double = Double::start();
     double.script([Reply { times: 0, ..Reply::status(500) }]);
-    let pace = Pace { first: Duration::from_secs(100), longest: Duration::from_secs(100), seed: 1 };
+    let pace = Backoff { first: Duration::from_secs(100), longest: Duration::from_secs(100), seed: 1 };
     let client = Client::paced(endpoint(&double, Vendor::OpenAi), unlimited(), pace).unwrap();
     let began = Instant::now();
     let error = client.chat(&ask(Vendor::OpenAi, "hello"), Duration::from_secs(20)).unwrap_err();
@@ -472,7 +462,9 @@ fn a_proxy_of_the_environment_is_not_used_for_this_machine() {
     let address = proxy.local_addr().unwrap();
     // The environment is read once and by the whole process: the call is made by a process of its own.
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "asks_where_the_environment_says"]).env(PROXIED_URL, double.url(Vendor::OpenAi));
+    child
+        .args(["--exact", "vendors::asks_where_the_environment_says"])
+        .env(PROXIED_URL, double.url(Vendor::OpenAi));
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
         child.env(name, format!("http://{address}"));
     }
