@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use proctor_core::json::Json;
 use proctor_core::random::SeededRandomness;
-use proctor_ledger::bundle::testing::mutate_with;
+use proctor_test_forges::mutate_with;
 use proctor_ledger::bundle::{Check, HEADER, Signer, verify};
 use proctor_ledger::keys::Trust;
 use support::{Folder, Gate, count, lines, seed, text};

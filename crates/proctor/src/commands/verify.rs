@@ -42,7 +42,7 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
     let mut tally = Tally { past: Some(State::default()), ..Tally::default() };
     let check = Check { trust: trust.as_ref(), at_least_size: (at_least > 0).then_some(at_least) };
     let verified =
-        bundle::verify(&mut input, &check, &mut |record| tally.visit(record, derive), &mut |done, total| {
+        bundle::verify(&mut input, &check, &mut |record| Ok(tally.visit(record, derive)?), &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);
         });

@@ -5,13 +5,13 @@ use proctor_core::decision::Effect;
 use proctor_core::random::{Randomness, SeededRandomness};
 use proctor_core::record::{Envelope, RecordKind, body_digest};
 
-use super::mutate::{Pieces, below, pick};
-use super::note_of;
-use crate::bundle::frame::{FrameKind, NUMBER_BYTES};
-use crate::checkpoint::Checkpoint;
-use crate::keys::{Algorithm, KeyId, SecretKey};
-use crate::merkle::{leaf_hash, root_of};
-use crate::note::Note;
+use crate::mutate::{Pieces, below, pick};
+use crate::note_of;
+use proctor_ledger::bundle::{FrameKind, NUMBER_BYTES};
+use proctor_ledger::checkpoint::Checkpoint;
+use proctor_ledger::keys::{Algorithm, KeyId, SecretKey};
+use proctor_ledger::merkle::{leaf_hash, root_of};
+use proctor_ledger::note::Note;
 
 /// Forges a bundle in one of the ways that apply to it.
 pub(super) fn forge(

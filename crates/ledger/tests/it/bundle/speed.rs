@@ -1,22 +1,12 @@
 //! How fast a whole bundle is verified. With `PROCTOR_FULL=1` in release it is measured on 200,000 records.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "helpers of tests are tests"
-)]
-
 use std::time::{Duration, Instant};
 
 use proctor_core::digest::Digest;
 use proctor_core::record::Envelope;
-use proctor_ledger::bundle::testing::TestLedger;
 use proctor_ledger::bundle::{BundleSource, Check, Selection, export, verify};
 use proctor_ledger::merkle::{RightEdge, leaf_hash};
+use proctor_test_forges::TestLedger;
 
 /// The processor time of this thread where the system tells it: other programs on the machine do not count.
 fn thread_time(since: Instant) -> Duration {
@@ -55,9 +45,7 @@ fn a_whole_bundle_is_verified_fast() {
         let (report, _) = timed("verify", records, run);
         assert_eq!(report.records, records);
     }
-    let mut decode = |visited: &proctor_ledger::bundle::Visited<'_>| {
-        visited.envelope().map(drop).map_err(|e| e.to_string())
-    };
+    let mut decode = |visited: &proctor_ledger::bundle::Visited<'_>| Ok(visited.envelope().map(drop)?);
     timed("verify, decoding every envelope", records, || {
         verify(&mut bundle.as_slice(), &check, &mut decode, &mut |_, _| ()).unwrap()
     });

@@ -174,8 +174,8 @@ impl Store for FaultyStore {
         self.inner.commit(batch)
     }
 
-    fn forget(&self) -> Result<bool, StoreError> {
-        self.inner.forget()
+    fn purge(&self) -> Result<bool, StoreError> {
+        self.inner.purge()
     }
 
     fn reader(&self) -> Arc<dyn StoreReader> {

@@ -1,15 +1,5 @@
 //! Bundles of a ledger on disk.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "helpers of tests are tests"
-)]
-
 use std::path::Path;
 use std::sync::Arc;
 

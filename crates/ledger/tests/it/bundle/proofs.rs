@@ -1,22 +1,12 @@
 //! Proof files: about one record, and about two checkpoints.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "helpers of tests are tests"
-)]
-
-use proctor_ledger::bundle::testing::TestLedger;
 use proctor_ledger::bundle::{
     ExportError, ProofFileError, Signer, prove, prove_consistency, verify_consistency_proof, verify_proof,
 };
 use proctor_ledger::checkpoint::Checkpoint;
 use proctor_ledger::keys::{Algorithm, SecretKey};
 use proctor_ledger::merkle::EMPTY_ROOT;
+use proctor_test_forges::TestLedger;
 
 #[test]
 fn every_record_of_every_small_ledger_is_proven() {

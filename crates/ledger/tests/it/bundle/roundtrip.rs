@@ -1,23 +1,13 @@
 //! Bundles that a ledger made are verified, and say what the ledger holds.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "helpers of tests are tests"
-)]
-
 use std::io::{self, Read};
 
 use proctor_core::record::RecordKind;
-use proctor_ledger::bundle::testing::TestLedger;
 use proctor_ledger::bundle::{
     BundleError, BundleReport, BundleSource, Check, ErrorClass, ExportError, Problem, Selection, Signer,
     closure, export, verify,
 };
+use proctor_test_forges::TestLedger;
 
 fn ledger() -> TestLedger {
     TestLedger::new(41, 300).unwrap()
@@ -289,12 +279,12 @@ fn a_visitor_can_refuse_a_record() {
         &mut bundle.as_slice(),
         &Check::default(),
         &mut |visited| {
-            if visited.seq == 7 { Err("the decision is not the policy's".to_owned()) } else { Ok(()) }
+            if visited.seq == 7 { Err("the decision is not the policy's".into()) } else { Ok(()) }
         },
         &mut |_, _| (),
     )
     .unwrap_err();
     assert!(matches!(*error.problem, Problem::Visitor(_)));
-    assert_eq!(error.place.seq, Some(7));
+    assert_eq!(error.position.seq, Some(7));
     assert!(error.to_string().ends_with("record 7: the decision is not the policy's"), "{error}");
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proctor_core::record::{Envelope, RecordKind};
+use proctor_core::record::RecordKind;
 use proctor_ledger::store::Durability;
-use proctor_ledger::writer::Retract;
-use proctor_ledger::{Draft, NotRecorded, StateRow};
+use proctor_ledger::{Draft, NotRecorded};
 
 use super::support::{Fault, World, assert_in_order};
 
@@ -111,27 +110,10 @@ fn a_once_collision_makes_what_builds_on_it_stale() {
     assert_in_order(dir.path());
 }
 
-/// Undoes a code by marking it.
-struct MarkRetracted;
-
-impl Retract for MarkRetracted {
-    fn rows(
-        &self,
-        seq: u64,
-        envelope: &Envelope,
-        state: &dyn Fn(&str, &str) -> Option<Vec<u8>>,
-    ) -> Vec<StateRow> {
-        let before = String::from_utf8(state("code", &envelope.principal).unwrap()).unwrap();
-        let value = format!("{before} without {seq}").into_bytes();
-        vec![StateRow { fold: "code", key: envelope.principal.clone(), value: Some(value) }]
-    }
-}
-
 #[test]
 fn a_record_whose_caller_gave_up_is_retracted_by_the_next_one() {
     let (dir, world) = (tempfile::tempdir().unwrap(), World::new(5));
-    let (ledger, store) =
-        world.with_faults(dir.path(), |options| options.retract = Some(Box::new(MarkRetracted)));
+    let (ledger, store) = world.with_faults(dir.path(), |_| {});
     let stuck = store.stick();
     let mut draft = world.coded("alice", "0");
     draft.envelope.session = Some(world.session());
@@ -151,7 +133,8 @@ fn a_record_whose_caller_gave_up_is_retracted_by_the_next_one() {
         (RecordKind::Retracted, &vec![0], session)
     );
     assert_eq!(retraction.principal, "alice");
-    assert_eq!(reader.state("code", "alice").unwrap(), Some((b"0 without 0".to_vec(), 1)));
+    // The rows stay as they were written: the owner of the state folds the retraction itself.
+    assert_eq!(reader.state("code", "alice").unwrap(), Some((b"0".to_vec(), 0)));
     assert_eq!(ledger.generation(), 1);
     ledger.close();
 }
@@ -332,21 +315,21 @@ fn a_record_whose_caller_left_it_stands() {
 }
 
 #[test]
-fn what_was_placed_quietly_is_written_by_who_helps_or_by_the_writer() {
+fn records_appended_without_a_wake_are_committed_inline_or_by_the_writer() {
     for durability in [Durability::Process, Durability::Power] {
         let (dir, world) = (tempfile::tempdir().unwrap(), World::new(24));
         let (ledger, store) = world.with_faults(dir.path(), |options| options.durability = durability);
         for seq in 0..20 {
-            let pending = ledger.append_quietly(0, world.coded("alice", "x"), Vec::new());
-            ledger.help();
+            let pending = ledger.append_without_wake(0, world.coded("alice", "x"), Vec::new());
+            ledger.commit_inline();
             assert_eq!(pending.wait().map(|receipt| receipt.seq()), Ok(seq));
         }
         // Who finds the writer at work does not wait for it, and the writer sees what was put there meanwhile.
         let stuck = store.stick();
         let first = ledger.append(world.coded("alice", "first"));
         stuck.wait_until_stuck();
-        let second = ledger.append_quietly(0, world.coded("alice", "second"), Vec::new());
-        ledger.help();
+        let second = ledger.append_without_wake(0, world.coded("alice", "second"), Vec::new());
+        ledger.commit_inline();
         stuck.let_go();
         assert_eq!(first.wait().map(|receipt| receipt.seq()), Ok(20));
         assert_eq!(second.wait().map(|receipt| receipt.seq()), Ok(21));

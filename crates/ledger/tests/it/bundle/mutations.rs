@@ -2,21 +2,11 @@
 //!
 //! `PROCTOR_FULL=1` runs 10,000 changes for each bundle instead of 500; `PROCTOR_SEED` repeats a run.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "helpers of tests are tests"
-)]
-
 use std::collections::BTreeMap;
 
 use proctor_core::random::SeededRandomness;
-use proctor_ledger::bundle::testing::{TestLedger, mutate, mutate_with};
 use proctor_ledger::bundle::{Check, Selection, closure, export, fuzz_bundle, verify};
+use proctor_test_forges::{TestLedger, mutate, mutate_with};
 
 const SIZE: u64 = 120;
 

@@ -10,11 +10,11 @@ use proctor_core::random::{Randomness, SeededRandomness};
 use proctor_core::record::{Envelope, RecordKind, body_digest};
 use proctor_core::time::Timestamp;
 
-use super::source::{BundleSource, SourceBody, SourceError};
-use crate::checkpoint::Checkpoint;
-use crate::keys::{Algorithm, SecretKey, Trust};
-use crate::merkle::{EMPTY_ROOT, Hash, leaf_hash, node_hash, root_at};
-use crate::note::Note;
+use proctor_ledger::bundle::{BundleSource, SourceBody, SourceError};
+use proctor_ledger::checkpoint::Checkpoint;
+use proctor_ledger::keys::{Algorithm, SecretKey, Trust};
+use proctor_ledger::merkle::{EMPTY_ROOT, Hash, leaf_hash, node_hash, root_at};
+use proctor_ledger::note::Note;
 
 pub use mutate::{mutate, mutate_with};
 
@@ -301,13 +301,13 @@ impl BundleSource for TestView<'_> {
     }
 
     fn hash(&self, level: u32, index: u64) -> Result<Hash, SourceError> {
-        crate::merkle::HashReader::hash(&Levels(&self.ledger.levels), level, index)
+        proctor_ledger::merkle::HashReader::hash(&Levels(&self.ledger.levels), level, index)
     }
 }
 
 struct Levels<'a>(&'a [Vec<Hash>]);
 
-impl crate::merkle::HashReader for Levels<'_> {
+impl proctor_ledger::merkle::HashReader for Levels<'_> {
     type Error = SourceError;
 
     fn hash(&self, level: u32, index: u64) -> Result<Hash, SourceError> {

@@ -1,23 +1,13 @@
 //! Each rule of a bundle is refused when it is broken, in words that say what and where.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "helpers of tests are tests"
-)]
-
 use proctor_core::record::{Envelope, RecordKind, body_digest};
-use proctor_ledger::bundle::testing::TestLedger;
 use proctor_ledger::bundle::{
     BundleError, Check, ErrorClass, FrameKind, HEADER, Problem, Selection, closure, export, verify,
 };
 use proctor_ledger::checkpoint::Checkpoint;
 use proctor_ledger::keys::Trust;
 use proctor_ledger::merkle::{leaf_hash, root_of};
+use proctor_test_forges::TestLedger;
 
 /// A bundle written by hand, with a checkpoint that is right and signed: only the rules can refuse it.
 struct Hand {
@@ -103,7 +93,7 @@ fn refusal(result: Result<(), BundleError>) -> (Problem, Option<u64>) {
     let error = result.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Tampered);
     assert!(error.to_string().starts_with("byte "), "{error}");
-    (*error.problem, error.place.seq)
+    (*error.problem, error.position.seq)
 }
 
 #[test]

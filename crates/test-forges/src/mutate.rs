@@ -2,9 +2,8 @@
 
 use proctor_core::random::{Randomness, SeededRandomness};
 
-use super::forge;
-use crate::bundle::HEADER;
-use crate::bundle::frame::{FRAME_HEADER_BYTES, FrameKind};
+use crate::forge;
+use proctor_ledger::bundle::{FRAME_HEADER_BYTES, FrameKind, HEADER};
 
 /// Changes a bundle by chance, and tells how. The result may by chance be the same bytes, which then counts for nothing.
 pub fn mutate(bundle: &[u8], randomness: &SeededRandomness) -> (Vec<u8>, &'static str) {
