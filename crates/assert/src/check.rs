@@ -1,4 +1,4 @@
-//! Assertions, and the checks that they become.
+//! Assertions, and their compilation to checks.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,13 +15,13 @@ use crate::{constraint, content, embedding, judge, schema, sequence, tree};
 /// An assertion as it was sent.
 #[derive(Debug, Clone, Default)]
 pub struct Assertion<'a> {
-    /// What the sender calls it; need not be unique.
+    /// The sender's id; need not be unique.
     pub assertion_id: Text<'a>,
     /// Which layer it speaks to.
     pub kind: Text<'a>,
-    /// What it says.
+    /// The parameters of the assertion.
     pub spec: Option<&'a RawValue>,
-    /// What the sender wants back with the answer.
+    /// The request id, echoed in the answer.
     pub request_id: Text<'a>,
 }
 
@@ -75,7 +75,7 @@ pub enum Layer {
     Judge,
     /// Agents call each other as they should.
     Tree,
-    /// Somebody else decides.
+    /// An external plugin decides.
     Plugin,
 }
 
@@ -99,7 +99,7 @@ impl Layer {
     pub const KINDS: [&'static str; 8] =
         ["schema", "constraint", "trace", "content", "embedding", "llm_judge", "trace_tree", "plugin"];
 
-    /// Its number.
+    /// The number of the layer.
     pub fn number(self) -> u8 {
         match self {
             Layer::Schema => 1,
@@ -113,7 +113,7 @@ impl Layer {
         }
     }
 
-    /// Its place in the order of evaluation: trees stand with traces, plugins first.
+    /// The order of evaluation: plugins first, trees together with traces.
     pub fn order(self) -> u8 {
         match self {
             Layer::Plugin => 0,
@@ -133,7 +133,7 @@ pub(crate) trait Fold: Send {
     /// Sees the next step of the trace.
     fn step(&mut self, step: &Step<'_>);
 
-    /// What it finds in a trace that has this head and exactly the steps seen so far.
+    /// The verdict on a trace with this head and exactly the steps seen so far.
     fn verdict(&self, head: &Head<'_>) -> Verdict;
 }
 
@@ -146,13 +146,13 @@ impl Check {
         self.0.step(step);
     }
 
-    /// What it finds in a trace that has this head and exactly the steps seen so far.
+    /// The verdict on a trace with this head and exactly the steps seen so far.
     pub fn verdict(&self, head: &Head<'_>) -> Verdict {
         self.0.verdict(head)
     }
 }
 
-/// What an assertion became.
+/// A compiled assertion.
 pub enum Compiled {
     /// Decided from the trace alone.
     Check(Check),

@@ -1,10 +1,10 @@
-//! A number has a bound: cost, tokens, time, how many steps, or any number that the trace carries.
+//! Layer 2, `constraint`: bounds on cost, tokens, time, step counts, or any number in the trace.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::check::Fold;
-use crate::raw::{self, Twice};
+use crate::raw::{self, DuplicateName};
 use crate::spec;
 use crate::target::{self, Resolved, Target};
 use crate::text::Text;
@@ -113,7 +113,7 @@ impl Constraint {
     }
 
     fn metadata(&self, head: &Head<'_>, members: &[String]) -> Result<Quantity, Verdict> {
-        let ambiguous = |twice: &Twice| target::ambiguous(&self.path, twice);
+        let ambiguous = |twice: &DuplicateName| target::ambiguous(&self.path, twice);
         let mut here = head.metadata.raw.map(RawValue::get);
         for (at, name) in members.iter().enumerate() {
             let Some(object) = here else { break };

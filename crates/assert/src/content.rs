@@ -1,4 +1,4 @@
-//! A text says something, or does not.
+//! Layer 4, `content`: texts that contain, match, or avoid words and patterns.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Layer 5: a text means about the same as another.
+//! Layer 5, `embedding`: the cosine similarity of two texts.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,13 +1,15 @@
-//! Layer 6: a model finds a text good.
+//! Layer 6, `llm_judge`: a model scores a text by a rubric.
 
 mod answer;
 mod prompt;
 mod rubric;
 
+use std::fmt;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub use answer::Sample;
+pub use answer::{AnswerError, Sample};
 pub use prompt::{Probe, Prompts};
 pub use rubric::{RUBRICS, Rubric};
 
@@ -77,16 +79,16 @@ pub struct Judgement {
     pub probes: Vec<Probe>,
 }
 
-/// What came back from the judge.
+/// The judge's answers. `E` is why one is missing: asking is the caller's business, so the reasons are too.
 #[derive(Debug, Clone)]
-pub struct Answers {
+pub struct Answers<E> {
     /// The model that answered.
     pub model: String,
     /// Each sample, or why there is none.
-    pub samples: Vec<Result<Sample, String>>,
+    pub samples: Vec<Result<Sample, E>>,
     /// For each probe of the assertion, its sample, or why there is none.
-    pub probes: Vec<Result<Sample, String>>,
-    /// What it cost; `None` if the model's price is not known.
+    pub probes: Vec<Result<Sample, E>>,
+    /// The cost; `None` if the model's price is not known.
     pub cost_usd: Option<f64>,
 }
 
@@ -168,18 +170,19 @@ impl Judgement {
         self.rubric
     }
 
-    /// What the judge is asked. The fence, which tells it where the agent's text begins and ends, must be one that nobody can guess.
+    /// The prompts for the judge. The fence delimits the agent's text and must be unguessable, so that the text
+    /// cannot close it.
     pub fn prompts(&self, head: &Head<'_>, fence: &str) -> Result<Prompts, Verdict> {
         let said = self.target.resolve(head)?.plain().into_owned();
         Ok(prompt::write(self.rubric, &self.criteria, &said, fence, &self.probes))
     }
 
     /// Decides from the judge's answers. More than half of the samples must be there.
-    pub fn verdict(&self, prompts: &Prompts, answers: &Answers) -> Verdict {
+    pub fn verdict<E: fmt::Display>(&self, prompts: &Prompts, answers: &Answers<E>) -> Verdict {
         let scored: Vec<&Sample> = answers.samples.iter().filter_map(|sample| sample.as_ref().ok()).collect();
         let failure = answers.samples.iter().find_map(|sample| sample.as_ref().err());
         if scored.len() * 2 <= answers.samples.len() {
-            let why = failure.map_or("the judge was not asked", String::as_str);
+            let why = failure.map_or_else(|| "the judge was not asked".to_owned(), E::to_string);
             let mut verdict =
                 Verdict::error(format!("the judge did not answer: {why}")).at(self.target.path());
             verdict.cost_usd = answers.cost_usd.unwrap_or_default();
@@ -225,7 +228,13 @@ impl Judgement {
         verdict
     }
 
-    fn metadata(&self, prompts: &Prompts, answers: &Answers, scores: &[f64], score: f64) -> JudgeMetadata {
+    fn metadata<E>(
+        &self,
+        prompts: &Prompts,
+        answers: &Answers<E>,
+        scores: &[f64],
+        score: f64,
+    ) -> JudgeMetadata {
         let count = scores.len() as f64;
         let mean = scores.iter().sum::<f64>() / count;
         let spread = scores.iter().map(|one| (one - mean).powi(2)).sum::<f64>();

@@ -39,7 +39,7 @@ mod verdict;
 
 pub use check::{Assertion, Check, Compiled, Layer, evaluate, known_members};
 pub use embedding::{Similarity, cosine};
-pub use judge::{Answers, Judgement, Probe, Prompts, RUBRICS, Rubric, Sample};
+pub use judge::{AnswerError, Answers, Judgement, Probe, Prompts, RUBRICS, Rubric, Sample};
 pub use live::Live;
 pub use raw::normalised;
 pub use text::Text;

@@ -1,4 +1,4 @@
-//! Judging a trace while it grows.
+//! Incremental evaluation, step by step, of a trace that grows.
 
 use crate::check::{Assertion, Compiled};
 use crate::tools::Tools;

@@ -1,4 +1,4 @@
-//! JSON as the text that came: looking into it without building a tree.
+//! Lookups in JSON text without building a value tree.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,9 +11,9 @@ use crate::text::Text;
 
 /// Two members of an object have this name: nobody knows which one is meant, and readers disagree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Twice(pub(crate) String);
+pub(crate) struct DuplicateName(pub(crate) String);
 
-impl fmt::Display for Twice {
+impl fmt::Display for DuplicateName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         const LENGTH: usize = 80;
         let name = crate::verdict::cut(&self.0, LENGTH);
@@ -27,7 +27,7 @@ pub(crate) fn member<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
 }
 
 /// The member of an object that has this name, unless there are several.
-pub(crate) fn sole_member<'a>(object: &'a str, name: &str) -> Result<Option<&'a RawValue>, Twice> {
+pub(crate) fn sole_member<'a>(object: &'a str, name: &str) -> Result<Option<&'a RawValue>, DuplicateName> {
     struct Find<'n>(&'n str);
 
     impl<'de> Visitor<'de> for Find<'_> {
@@ -59,14 +59,14 @@ pub(crate) fn sole_member<'a>(object: &'a str, name: &str) -> Result<Option<&'a 
     }
 
     match Find(name).deserialize(&mut serde_json::Deserializer::from_str(object)) {
-        Ok((_, true)) => Err(Twice(name.to_owned())),
+        Ok((_, true)) => Err(DuplicateName(name.to_owned())),
         Ok((found, false)) => Ok(found),
         Err(_) => Ok(None),
     }
 }
 
 /// The first name that some object in the JSON has twice, however deep. Linear in the text, and calls itself nowhere.
-pub(crate) fn duplicate(json: &str) -> Option<Twice> {
+pub(crate) fn duplicate(json: &str) -> Option<DuplicateName> {
     struct Open<'a> {
         /// The names so far, or nothing for a list.
         names: Option<HashSet<Cow<'a, str>>>,
@@ -98,7 +98,7 @@ pub(crate) fn duplicate(json: &str) -> Option<Twice> {
                     object.name_is_next = false;
                     let name = decoded(string);
                     if names.contains(&name) {
-                        return Some(Twice(name.into_owned()));
+                        return Some(DuplicateName(name.into_owned()));
                     }
                     names.insert(name);
                 }
@@ -155,7 +155,7 @@ pub(crate) fn plain(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// What each string in the JSON says, the names of members included.
+/// The decoded strings in the JSON, the names of members included.
 pub(crate) fn strings(json: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let mut rest = json;
     std::iter::from_fn(move || {
@@ -250,7 +250,7 @@ mod tests {
             member(r#"{"b": {"a": 2}, "a": [3], "c": 1, "c": 2}"#, "a").map(RawValue::get),
             Some("[3]")
         );
-        assert_eq!(sole_member(r#"{"a": 1, "\u0061": 1}"#, "a").unwrap_err(), Twice("a".to_owned()));
+        assert_eq!(sole_member(r#"{"a": 1, "\u0061": 1}"#, "a").unwrap_err(), DuplicateName("a".to_owned()));
         assert!(member(r#"{"a": 1, "a": [3]}"#, "a").is_none());
         assert!(member(r#"{"a": 1}"#, "b").is_none());
         assert!(member("[1]", "a").is_none());
@@ -268,7 +268,7 @@ mod tests {
             (r#"{"\"": 1, "\u0022": 2}"#, "\""),
             (r#"{"\ud800": 1, "\ud800": 2}"#, "\u{FFFD}"),
         ] {
-            assert_eq!(duplicate(json), Some(Twice(name.to_owned())), "{json}");
+            assert_eq!(duplicate(json), Some(DuplicateName(name.to_owned())), "{json}");
         }
         for json in [
             r#"{"a": {"a": {"a": ["a", "a", {"a": 1}, {"a": 1}]}}, "b": "a"}"#,

@@ -1,4 +1,4 @@
-//! A value has a shape, said by a JSON Schema.
+//! Layer 1, `schema`: JSON Schema validation of a value in the trace.
 
 use std::sync::Arc;
 
@@ -169,7 +169,7 @@ impl Violation {
     }
 }
 
-/// What is wrong, without the value that it is wrong with: a long one would leave no room for the reason.
+/// The reason of a violation, without the value: a long value would displace the reason.
 fn reason(error: &ValidationError<'_>) -> String {
     match error.kind() {
         ValidationErrorKind::PropertyNames { error } => format!("a member's name: {}", reason(error)),

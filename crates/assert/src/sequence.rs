@@ -1,4 +1,4 @@
-//! Do the steps come as they should? Speaks of the names of all steps of the outermost trace, of whatever kind.
+//! Layer 3, `trace`: order, counts and arguments of the steps of the outermost trace, of whatever kind.
 
 mod arguments;
 mod count;
@@ -15,9 +15,9 @@ use crate::text::Text;
 use crate::tools::Tools;
 use crate::verdict::Verdict;
 
-use arguments::Sought;
+use arguments::ExpectedValue;
 pub(crate) use count::missing_of;
-pub(crate) use exact::Figure;
+pub(crate) use exact::ExactNumber;
 pub(crate) use order::allowed;
 use part::{Name, Pair, folded};
 
@@ -225,8 +225,8 @@ fn at_least(least: i64, number: Option<Whole>, member: &str, check: &str) -> Res
     })
 }
 
-fn sought(raw: Option<&RawValue>, member: &str) -> Result<Option<Sought>, Verdict> {
-    raw.map(Sought::read).transpose().map_err(|unfit| {
+fn sought(raw: Option<&RawValue>, member: &str) -> Result<Option<ExpectedValue>, Verdict> {
+    raw.map(ExpectedValue::read).transpose().map_err(|unfit| {
         Verdict::error(format!("`{member}` of the spec cannot be compared: {unfit}"))
             .suggest(format!("correct `{member}` of the spec"))
     })

@@ -1,4 +1,4 @@
-//! Reading the spec of an assertion.
+//! Parsing of an assertion's spec.
 
 use std::fmt;
 

@@ -1,32 +1,32 @@
-//! What an assertion speaks of: a path into a trace.
+//! Targets: paths into a trace.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::raw::{self, Twice};
+use crate::raw::{self, DuplicateName};
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
 
-/// What content, similarity and judgement speak of when nothing else is said.
+/// The default target of content, similarity and judge assertions.
 pub(crate) const USUAL: &str = "output.message";
 
 /// A path into a trace, and what was seen of it so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     path: String,
-    place: Place,
+    place: Location,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Location {
     /// Below the output.
     Output { members: Vec<String> },
     /// Below one member of the first step that has a name.
     Step { name: String, result: bool, members: Vec<String>, seen: Option<Option<String>> },
 }
 
-/// What a path leads to.
+/// A resolved target.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Resolved<'h> {
     /// The text of a JSON value.
@@ -51,10 +51,10 @@ impl Target {
         &self.path
     }
 
-    /// What has to be said besides: the path's own words would be untrue if something else was looked at.
+    /// A remark for the explanation when a fallback was used instead of the path itself.
     pub(crate) fn remark(&self, head: &Head<'_>) -> &'static str {
         match (&self.place, head.output) {
-            (Place::Output { members }, Some(output)) if falls_back(members, output.get()) => {
+            (Location::Output { members }, Some(output)) if falls_back(members, output.get()) => {
                 " (there is no `output.structured`: the whole output was looked at)"
             }
             _ => "",
@@ -63,7 +63,7 @@ impl Target {
 
     /// Sees the next step.
     pub(crate) fn step(&mut self, step: &Step<'_>) {
-        if let Place::Step { name, result, seen, .. } = &mut self.place
+        if let Location::Step { name, result, seen, .. } = &mut self.place
             && seen.is_none()
             && step.is_named(name)
         {
@@ -76,7 +76,7 @@ impl Target {
     /// what is found, nobody knows what was said.
     pub(crate) fn resolve<'h>(&'h self, head: &'h Head<'_>) -> Result<Resolved<'h>, Verdict> {
         match &self.place {
-            Place::Output { members } => {
+            Location::Output { members } => {
                 let output =
                     head.output.map(RawValue::get).ok_or_else(|| self.absent("the trace has no output"))?;
                 let members = match members.split_first() {
@@ -85,7 +85,7 @@ impl Target {
                 };
                 self.descend(output, members).map(|value| Resolved::Value(Cow::Borrowed(value)))
             }
-            Place::Step { name, result, members, seen } => match seen {
+            Location::Step { name, result, members, seen } => match seen {
                 None => Err(self.absent(&format!("no step is named `{name}`"))),
                 Some(Some(value)) => {
                     self.descend(value, members).map(|value| Resolved::Value(Cow::Borrowed(value)))
@@ -113,7 +113,7 @@ impl Target {
         }
     }
 
-    fn ambiguous(&self, twice: &Twice) -> Verdict {
+    fn ambiguous(&self, twice: &DuplicateName) -> Verdict {
         ambiguous(&self.path, twice)
     }
 
@@ -127,7 +127,7 @@ impl Target {
 }
 
 /// A value in which a member stands twice cannot be judged: readers disagree about what it says.
-pub(crate) fn ambiguous(path: &str, twice: &Twice) -> Verdict {
+pub(crate) fn ambiguous(path: &str, twice: &DuplicateName) -> Verdict {
     Verdict::error(format!("`{path}` {twice}"))
         .at(path)
         .suggest("have the agent's trace carry each member once")
@@ -150,7 +150,7 @@ impl Resolved<'_> {
         }
     }
 
-    /// What each string in the value says, if the value is an object or a list.
+    /// The decoded strings in the value, if it is an object or a list.
     pub(crate) fn strings(&self) -> Vec<Cow<'_, str>> {
         match self {
             Resolved::Value(value) if raw::has_parts(value) => raw::strings(value).collect(),
@@ -166,9 +166,9 @@ fn falls_back(members: &[String], output: &str) -> bool {
         .is_some_and(|first| first == "structured" && matches!(raw::sole_member(output, first), Ok(None)))
 }
 
-fn read_place(path: &str) -> Option<Place> {
+fn read_place(path: &str) -> Option<Location> {
     if let Some(rest) = path.strip_prefix("output") {
-        return Some(Place::Output { members: read_members(rest)? });
+        return Some(Location::Output { members: read_members(rest)? });
     }
     let (name, rest) = path.strip_prefix("steps[?name=='")?.split_once("'].")?;
     if name.is_empty() || name.contains('\'') {
@@ -179,7 +179,7 @@ fn read_place(path: &str) -> Option<Place> {
         (_, Some(rest)) => (true, rest),
         _ => return None,
     };
-    Some(Place::Step { name: name.to_owned(), result, members: read_members(rest)?, seen: None })
+    Some(Location::Step { name: name.to_owned(), result, members: read_members(rest)?, seen: None })
 }
 
 /// `.a.b` as its names; nothing is fine, an empty name is not.

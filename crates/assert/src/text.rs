@@ -1,4 +1,4 @@
-//! Text that borrows from what it was read from, where it can.
+//! A string that borrows from the JSON it was parsed from, where it has no escapes.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Thresholds that follow from the scores of earlier runs.
+//! Dynamic thresholds, derived from the scores of earlier runs.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -94,7 +94,7 @@ pub(crate) enum Threshold {
 impl Threshold {
     const USUAL: f64 = 0.8;
 
-    /// What holds as long as nothing is known of earlier runs.
+    /// The threshold without earlier runs.
     pub(crate) fn value(self) -> f64 {
         match self {
             Threshold::Number(number) if number > 0.0 => number,

@@ -1,4 +1,4 @@
-//! What is worth keeping between assertions: compiled schemas and patterns.
+//! A cache of compiled schemas and patterns, shared between assertions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,23 +6,24 @@ use std::sync::{Arc, Mutex};
 use jsonschema::Validator;
 use regex::Regex;
 
-/// How many of each are kept. When it is full everything is forgotten: simple, and as good as any order for what tests send.
-const KEPT: usize = 256;
+/// Entries of each cache. A full cache is emptied: simple, and as good as any eviction order for the few schemas of a
+/// test suite.
+const MAX_ENTRIES: usize = 256;
 
 /// Compiled schemas and patterns, kept by their text. Shared between threads.
 #[derive(Default)]
 pub struct Tools {
-    schemas: Kept<Validator>,
-    patterns: Kept<Regex>,
-    keys: Kept<String>,
+    schemas: BoundedCache<Validator>,
+    patterns: BoundedCache<Regex>,
+    keys: BoundedCache<String>,
 }
 
-/// A bounded memory of things made from a text.
-struct Kept<T>(Mutex<HashMap<String, Arc<T>>>);
+/// A bounded cache of values compiled from a text.
+struct BoundedCache<T>(Mutex<HashMap<String, Arc<T>>>);
 
-impl<T> Default for Kept<T> {
+impl<T> Default for BoundedCache<T> {
     fn default() -> Self {
-        Kept(Mutex::default())
+        BoundedCache(Mutex::default())
     }
 }
 
@@ -51,7 +52,7 @@ impl Tools {
     }
 }
 
-impl<T> Kept<T> {
+impl<T> BoundedCache<T> {
     fn get<E>(&self, text: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         // Long texts are made anew each time: what is kept stays small.
         const LONGEST: usize = 64 * 1024;
@@ -65,7 +66,7 @@ impl<T> Kept<T> {
         }
         let made = Arc::new(make()?);
         if let Ok(mut kept) = self.0.lock() {
-            if kept.len() >= KEPT {
+            if kept.len() >= MAX_ENTRIES {
                 kept.clear();
             }
             kept.insert(text.to_owned(), Arc::clone(&made));

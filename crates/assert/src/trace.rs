@@ -1,4 +1,4 @@
-//! The trace that is judged: read in one pass, with the bodies of steps left as the text that came.
+//! The trace model: parsed in one pass, with the bodies of steps left as raw JSON.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::text::Text;
 
-/// What an agent did, from its input to its output.
+/// The trace of an agent, from its input to its output.
 #[derive(Debug, Clone, Default)]
 pub struct Trace<'a> {
     /// Everything but the steps.
@@ -18,20 +18,20 @@ pub struct Trace<'a> {
     pub steps: Vec<Step<'a>>,
 }
 
-/// What a trace says outside its steps.
+/// The members of a trace besides its steps.
 #[derive(Debug, Clone, Default)]
 pub struct Head<'a> {
     /// Version of the format; 0 if it is not said.
     pub schema_version: f64,
     /// Name of the trace.
     pub trace_id: Text<'a>,
-    /// Who acted; empty if it is not said.
+    /// The agent; empty if the trace does not name it.
     pub agent_id: Text<'a>,
     /// The trace that this one is a part of; empty if none.
     pub parent_trace_id: Text<'a>,
-    /// What the agent was given.
+    /// The agent's input.
     pub input: Option<&'a RawValue>,
-    /// What it answered.
+    /// The agent's output.
     pub output: Option<&'a RawValue>,
     /// Numbers about it.
     pub metadata: Metadata<'a>,
@@ -40,25 +40,25 @@ pub struct Head<'a> {
 /// One step of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Step<'a> {
-    /// What kind of step.
+    /// The kind of step.
     pub kind: StepKind<'a>,
     /// The tool, model or agent.
     pub name: Text<'a>,
-    /// What the agent itself calls it, if that is something else; empty otherwise.
+    /// The agent's own name for the step, if it differs; empty otherwise.
     pub alias: Text<'a>,
-    /// What it was called with.
+    /// The arguments.
     pub args: Option<&'a RawValue>,
-    /// What came back.
+    /// The result.
     pub result: Option<&'a RawValue>,
     /// Whatever else is known.
     pub metadata: Option<&'a RawValue>,
-    /// What the agent that was called did; only for agent calls.
+    /// The trace of the called agent; only for agent calls.
     pub sub_trace: Option<Box<Trace<'a>>>,
     /// When it began, in milliseconds.
     pub started_at_ms: Option<f64>,
     /// When it ended, in milliseconds.
     pub ended_at_ms: Option<f64>,
-    /// Who acted, if it is said at the step; empty otherwise.
+    /// The agent, if the step names it; empty otherwise.
     pub agent_id: Text<'a>,
 }
 

@@ -1,4 +1,4 @@
-//! Do agents call each other as they should? Speaks of the tree of traces: the outermost, and those below agent calls.
+//! Layer 7, `trace_tree`: checks on the traces of agents that call each other.
 
 mod agents;
 mod flow;
@@ -201,7 +201,7 @@ impl Written<'_> {
     fn compile(&self, check: &str) -> Result<Box<dyn Fold>, Verdict> {
         let soft = self.soft.unwrap_or(false);
         Ok(match check {
-            "agent_called" => folded(agents::Called::new(self.agents_called()?), soft),
+            "agent_called" => folded(agents::RequiredAgents::new(self.agents_called()?), soft),
             "delegation_depth" => folded(agents::Depth::new(self.depth()?), soft),
             "agent_output_contains" => {
                 let agent = name(self.agent_id.as_ref(), "agent_id", check)?;

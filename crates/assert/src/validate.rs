@@ -1,4 +1,4 @@
-//! Whether a trace may be judged at all.
+//! Structural validation of a trace before it is evaluated.
 
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -33,7 +33,7 @@ impl Limits {
 pub struct TraceProblem {
     /// Where: a path from the outermost trace.
     pub place: String,
-    /// What is wrong.
+    /// The description of the problem.
     pub problem: String,
 }
 

@@ -1,17 +1,17 @@
-//! What an assertion found.
+//! Verdicts: status, score, explanation and evidence of an assertion.
 
 use std::borrow::Cow;
 
 /// How an assertion ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// It holds.
+    /// The assertion holds.
     Pass,
-    /// It does not hold, and was marked as soft.
+    /// The assertion does not hold, and is marked as soft.
     SoftFail,
-    /// It does not hold.
+    /// The assertion does not hold.
     HardFail,
-    /// It could not be decided: never a pass.
+    /// The assertion could not be decided: never a pass.
     Error,
 }
 
@@ -39,11 +39,11 @@ impl Status {
 /// Where the threshold of a scored assertion came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThresholdSource {
-    /// It was written in the assertion, or is the usual one.
+    /// The threshold of the assertion, or the default.
     Static,
     /// From the scores of earlier runs.
     Dynamic,
-    /// It was asked for, but there are too few earlier runs.
+    /// A dynamic threshold was requested, but there are too few earlier runs.
     DynamicUnavailable,
 }
 
@@ -69,15 +69,15 @@ pub struct Verdict {
     pub explanation: String,
     /// Where in the trace; empty if nowhere in particular.
     pub path: String,
-    /// What should have been there; empty on a pass.
+    /// The expected value; empty on a pass.
     pub expected: String,
-    /// What was there; empty on a pass.
+    /// The actual value; empty on a pass.
     pub actual: String,
-    /// What to do about it; empty on a pass.
+    /// The suggested remedy; empty on a pass.
     pub suggestion: String,
     /// Where the threshold came from, if there is one.
     pub threshold_source: Option<ThresholdSource>,
-    /// What it cost to find out.
+    /// The cost of model calls.
     pub cost_usd: f64,
     /// How the judge came to its score.
     pub judge: Option<Box<JudgeMetadata>>,
@@ -102,18 +102,18 @@ pub struct JudgeMetadata {
     pub score_stddev: f64,
     /// Whether they lie more than 0.2 apart.
     pub high_variance: bool,
-    /// What the same judge said about changed texts.
+    /// The scores of changed texts by the same judge.
     pub bias_probes: Vec<ProbeResult>,
 }
 
-/// What a judge said about a changed text.
+/// The score of a changed text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeResult {
     /// Name of the change.
     pub name: String,
     /// The score then.
     pub score: f64,
-    /// Its distance from the score without the change.
+    /// The difference from the score without the change.
     pub delta: f64,
 }
 

@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::id::{ApprovalId, RecordId, SessionId};
 use crate::time::Timestamp;
 
-pub use leaf::LeafError;
+pub use leaf::{LeafError, LeafView};
 
 /// The most bytes a leaf may have: entry bundles write its length in sixteen bits.
 pub const MAX_LEAF: usize = 65_535;
@@ -224,7 +224,7 @@ impl Envelope {
 
     /// Reads a leaf. Only the canonical form is accepted, so that one record has one leaf.
     pub fn from_leaf(leaf: &[u8]) -> Result<Envelope, LeafError> {
-        leaf::decode(leaf)
+        LeafView::parse(leaf).map(Envelope::from)
     }
 }
 

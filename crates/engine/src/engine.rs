@@ -273,10 +273,10 @@ impl Engine {
     /// The same, with another deadline.
     pub fn submit_until(&self, proposal: Proposal, deadline: Instant) -> Undelivered {
         let (in_work, alone) = InWork::begin(&self.in_work);
-        let place = if alone { Ledger::append_quietly } else { Ledger::append_together };
+        let place = if alone { Ledger::append_without_wake } else { Ledger::append_together };
         let taken = self.take(&proposal, deadline, place);
         if alone {
-            self.ledger.help();
+            self.ledger.commit_inline();
         }
         Undelivered { proposal, deadline, taken, _in_work: in_work }
     }

@@ -26,28 +26,23 @@ mod closure;
 mod error;
 mod export;
 mod frame;
-mod leaf;
 mod ledger_source;
 mod proof;
 mod rules;
 mod source;
-#[doc(hidden)]
-pub mod testing;
-#[cfg(test)]
-mod tests;
 mod verify;
 
 pub use closure::{Closure, closure};
-pub use error::{BundleError, ErrorClass, ExportError, Place, Problem};
+pub use error::{BundleError, BundlePosition, ErrorClass, ExportError, Problem};
 pub use export::{ExportReport, Selection, export};
-pub use frame::{FrameKind, MAX_BODY_BYTES, MAX_PROOF_HASHES};
+pub use frame::{FRAME_HEADER_BYTES, FrameKind, MAX_BODY_BYTES, MAX_PROOF_HASHES, NUMBER_BYTES};
 pub use ledger_source::LedgerSource;
 pub use proof::{
     ProofFileError, ProvenConsistency, ProvenRecord, prove, prove_consistency, verify_consistency_proof,
     verify_proof,
 };
 pub use source::{BundleSource, FoundRecords, SourceBody, SourceError};
-pub use verify::{BundleReport, Check, Signer, Visited, verify};
+pub use verify::{BundleReport, Check, Signer, VisitError, Visited, verify};
 
 /// The first line of a bundle.
 pub const HEADER: &str = "proctor-bundle/1\n";
@@ -64,5 +59,4 @@ pub fn fuzz_bundle(data: &[u8]) {
         let _ = verify_proof(text, None);
         let _ = verify_consistency_proof(text, None);
     }
-    let _ = leaf::fuzz_leaf(data);
 }

@@ -42,7 +42,7 @@ pub enum CheckpointError {
     /// The text is not that of a checkpoint.
     #[error("the note is not a checkpoint: {reason}")]
     Form {
-        /// What is wrong.
+        /// The violated rule.
         reason: &'static str,
     },
     /// The note is wrong or not signed as needed.

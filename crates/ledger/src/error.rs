@@ -1,4 +1,4 @@
-//! What can go wrong with a ledger as a whole.
+//! Errors of opening, reading and storing.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ pub enum StoreError {
     /// No room is left.
     #[error("the disk is full; make room where the ledger is kept ({0})")]
     Full(String),
-    /// What was read cannot be right.
+    /// Stored data contradicts itself.
     #[error("the ledger is damaged: {0}; check it with `proctor audit fsck`")]
     Damaged(String),
     /// Reading or writing failed.
@@ -56,7 +56,7 @@ pub enum ReadError {
     Leaf {
         /// The record's sequence.
         seq: u64,
-        /// What is wrong.
+        /// The decoder's error.
         reason: String,
     },
     /// There is no ledger there.
@@ -89,7 +89,7 @@ pub enum OpenError {
     /// Something is wrong with what is stored; nothing was written.
     #[error("the ledger is damaged, and nothing was written: {}", join(findings))]
     Damaged {
-        /// What was found.
+        /// The findings of the check at opening.
         findings: Vec<Finding>,
     },
     /// The signing key is not the ledger's.

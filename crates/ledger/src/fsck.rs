@@ -1,4 +1,4 @@
-//! Checking a ledger: everything that is stored against everything else, without writing.
+//! `fsck`: compares everything that is stored with everything else, without writing.
 
 mod file;
 mod finding;
@@ -22,7 +22,7 @@ pub use finding::{Finding, FindingKind};
 /// Findings after which no more are listed: one broken disk block can make thousands.
 pub const MAX_FINDINGS: usize = 1000;
 
-/// What a check may be given besides the directory.
+/// Options of a check.
 #[derive(Default)]
 pub struct FsckOptions<'a> {
     /// The key that must have signed. If absent, the key that the ledger itself names: then a ledger that somebody
@@ -54,7 +54,7 @@ pub struct ExpectedRow {
 
 /// Checks the ledger in a state directory; an empty list means that everything fits.
 ///
-/// It only reads, needs little memory however large the ledger is, and may run while the owner writes: it then
+/// Reads only, in memory that does not grow with the ledger, and may run while the owner writes: it then
 /// checks what was there when it began.
 pub fn fsck(dir: &Path, options: FsckOptions<'_>) -> Vec<Finding> {
     let path = dir.join(DATABASE_FILE);

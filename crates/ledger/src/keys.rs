@@ -21,7 +21,8 @@ pub const MAX_NAME_BYTES: usize = 255;
 /// The longest verifier key text: the longest name, the identifier, the key, and two plus signs.
 const MAX_VERIFIER_KEY_BYTES: usize = MAX_NAME_BYTES + 64;
 
-/// What a key signs; each has its own identifier byte, so one cannot be mistaken for the other.
+/// Signature algorithms of C2SP signed notes. Each has its own identifier byte, so one cannot be mistaken for the
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
     /// Ed25519 over the text of a note (byte 0x01): checkpoints of a ledger, and approvals.
@@ -181,7 +182,7 @@ impl VerifierKey {
         &self.name
     }
 
-    /// What the key signs.
+    /// The signature algorithm.
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
     }

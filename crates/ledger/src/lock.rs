@@ -1,4 +1,4 @@
-//! One owner of a state directory: an advisory lock on the file `owner.lock`, which names the owner's process.
+//! The advisory lock `owner.lock`, which gives a state directory one writing process and names its pid.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};

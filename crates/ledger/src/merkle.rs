@@ -61,7 +61,7 @@ pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
 
 /// The right edge of a growing tree: the roots of its complete subtrees, largest to the left.
 ///
-/// It is all that is needed to append a record and to know the root; it never allocates.
+/// The edge suffices to append a record and to compute the root, and never allocates.
 #[derive(Clone)]
 pub struct RightEdge {
     size: u64,

@@ -19,7 +19,7 @@ pub const MAX_SIGNATURES: usize = 32;
 /// The latest time a cosignature may carry: beyond it, signed and unsigned readers would disagree.
 pub const MAX_TIME: u64 = i64::MAX as u64;
 
-/// What a signature line begins with: an em dash and a space.
+/// The prefix of a signature line: an em dash and a space.
 const SIGNATURE_PREFIX: &str = "— ";
 
 /// A text with signatures.
@@ -35,6 +35,29 @@ pub struct NoteSignature {
     name: String,
     key_id: KeyId,
     signature: Vec<u8>,
+}
+
+/// Why a signature line of a note is malformed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureLineError {
+    /// The line does not end in a newline.
+    #[error("it does not end in a newline")]
+    NoNewline,
+    /// The prefix is missing.
+    #[error("it does not begin with an em dash and a space")]
+    NoDash,
+    /// There is only a name.
+    #[error("it has no signature after the name")]
+    NoSignature,
+    /// The name is not one of a key.
+    #[error(transparent)]
+    Name(#[from] KeyNameError),
+    /// The signature is not base64 in its canonical spelling.
+    #[error("the signature is not canonical base64")]
+    Base64,
+    /// The signature is only a key identifier.
+    #[error("the signature has no bytes after the key identifier")]
+    NoBytes,
 }
 
 /// Why a note was refused, could not be signed, or does not carry a signature.
@@ -66,8 +89,8 @@ pub enum NoteError {
     SignatureLine {
         /// The line among the signature lines, from 1.
         line: usize,
-        /// What is wrong with it.
-        reason: String,
+        /// The violated rule.
+        reason: SignatureLineError,
     },
     /// There are too many signatures.
     #[error("the note has more than 32 signatures")]
@@ -290,7 +313,7 @@ pub fn fuzz_note(data: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a witness signs: a header for domain separation, the time, and the text.
+/// The message that a witness signs: a header for domain separation, the time, and the text.
 fn cosigned_message(time: u64, text: &str) -> String {
     format!("cosignature/v1\ntime {time}\n{text}")
 }
@@ -310,18 +333,17 @@ fn check_text(text: &str) -> Result<(), NoteError> {
     text.chars().find(unwanted).map_or(Ok(()), |character| Err(NoteError::ControlCharacter { character }))
 }
 
-/// Reads a signature line; an error says what is wrong with it.
-fn parse_line(line: &str) -> Result<NoteSignature, String> {
-    let line = line.strip_suffix('\n').ok_or("it does not end in a newline")?;
-    let rest = line.strip_prefix(SIGNATURE_PREFIX).ok_or("it does not begin with an em dash and a space")?;
-    let (name, encoded) = rest.split_once(' ').ok_or("it has no signature after the name")?;
-    check_key_name(name).map_err(|error: KeyNameError| error.to_string())?;
+fn parse_line(line: &str) -> Result<NoteSignature, SignatureLineError> {
+    let line = line.strip_suffix('\n').ok_or(SignatureLineError::NoNewline)?;
+    let rest = line.strip_prefix(SIGNATURE_PREFIX).ok_or(SignatureLineError::NoDash)?;
+    let (name, encoded) = rest.split_once(' ').ok_or(SignatureLineError::NoSignature)?;
+    check_key_name(name)?;
     // This decoder refuses missing padding and stray bits, so each signature has one spelling.
-    let bytes = STANDARD.decode(encoded).map_err(|_| "the signature is not canonical base64")?;
+    let bytes = STANDARD.decode(encoded).map_err(|_| SignatureLineError::Base64)?;
     match bytes.split_first_chunk::<4>() {
         Some((key_id, signature)) if !signature.is_empty() => {
             Ok(NoteSignature { name: name.to_owned(), key_id: KeyId(*key_id), signature: signature.to_vec() })
         }
-        _ => Err("the signature has no bytes after the key identifier".to_owned()),
+        _ => Err(SignatureLineError::NoBytes),
     }
 }

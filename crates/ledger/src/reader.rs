@@ -1,4 +1,4 @@
-//! Reading: records by place, session, principal, agent, kind, time and approval; bodies, state and tree hashes.
+//! The reader: records by sequence and by filter, bodies, derived state, and tree hashes.
 
 mod follow;
 mod records;
@@ -17,8 +17,8 @@ use crate::tiles::{TileId, TileReader, TiledTree};
 use crate::writer::tile_bytes;
 
 pub use crate::store::{Filter, Order, PageBound};
+pub(crate) use follow::CommittedSize;
 pub use follow::Follow;
-pub(crate) use follow::Growth;
 pub use records::{Record, Records};
 
 /// State rows that are read at once.
@@ -28,13 +28,13 @@ const STATE_PAGE: usize = 256;
 #[derive(Clone)]
 pub struct Reader {
     store: Arc<dyn StoreReader>,
-    growth: Option<Arc<Growth>>,
+    committed: Option<Arc<CommittedSize>>,
 }
 
-/// What became of a record's body.
+/// The state of a record's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BodyState {
-    /// It is there.
+    /// The body is stored.
     Present {
         /// The salt.
         salt: [u8; 32],
@@ -51,16 +51,16 @@ impl Reader {
     /// Opens the ledger in a state directory only to read. It needs no owner, may have one, and may be on a
     /// directory that cannot be written.
     pub fn open(dir: &Path) -> Result<Reader, ReadError> {
-        Ok(Reader { store: Arc::new(SqliteReader::open(dir)?), growth: None })
+        Ok(Reader { store: Arc::new(SqliteReader::open(dir)?), committed: None })
     }
 
     /// Reads from any store.
     pub fn of_store(store: Arc<dyn StoreReader>) -> Reader {
-        Reader { store, growth: None }
+        Reader { store, committed: None }
     }
 
-    pub(crate) fn of_owner(store: Arc<dyn StoreReader>, growth: Arc<Growth>) -> Reader {
-        Reader { store, growth: Some(growth) }
+    pub(crate) fn of_owner(store: Arc<dyn StoreReader>, committed: Arc<CommittedSize>) -> Reader {
+        Reader { store, committed: Some(committed) }
     }
 
     /// How many records there are.
@@ -136,7 +136,7 @@ impl Reader {
         filter: Filter,
         wait: impl FnMut() -> Option<std::time::Duration> + Send + 'static,
     ) -> Follow {
-        Follow::new(Arc::clone(&self.store), self.growth.clone(), filter, Box::new(wait))
+        Follow::new(Arc::clone(&self.store), self.committed.clone(), filter, Box::new(wait))
     }
 
     /// The place of the record with this unique key.
@@ -151,7 +151,7 @@ impl Reader {
 
     /// Goes through the state rows of a fold, in order of their keys.
     ///
-    /// It reads in pages: to have the rows of one moment, nothing that changes them may be appended meanwhile.
+    /// Reads in pages, so the rows are a snapshot only if nothing that changes them is appended meanwhile.
     pub fn state_rows(&self, fold: &str, mut each: impl FnMut(StoredState)) -> Result<(), ReadError> {
         let mut after: Option<String> = None;
         loop {

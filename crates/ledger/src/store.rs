@@ -1,4 +1,4 @@
-//! Where the ledger's bytes are kept: a trait, and SQLite behind it.
+//! Storage: the `Store` traits, and their SQLite implementation.
 //!
 //! Everything that decides what a record is stands above this trait: leaves, sequences, tree hashes and
 //! checkpoints come in finished. A store only has to keep them, all of a [`Batch`] or nothing of it.
@@ -22,11 +22,12 @@ use crate::error::StoreError;
 
 pub(crate) use connection::{Access, beside, open_connection};
 
+pub(crate) use query::parse_leaf;
 pub use read::SqliteReader;
 pub use schema::{DATABASE_FILE, FORMAT};
 pub use sqlite::SqliteStore;
 
-/// What a commit survives.
+/// The failures that a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// The end of the process, however sudden: the operating system has the bytes.
@@ -39,9 +40,9 @@ pub enum Durability {
 /// A record as it is stored. Its envelope is there so that a store can index it; only the leaf is proven.
 #[derive(Debug)]
 pub struct NewRecord {
-    /// Its place in the ledger.
+    /// The record's sequence.
     pub seq: u64,
-    /// What the leaf says.
+    /// The envelope that the leaf encodes.
     pub envelope: Envelope,
     /// The canonical bytes.
     pub leaf: Vec<u8>,
@@ -52,7 +53,7 @@ pub struct NewRecord {
 /// A body with its salt.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoredBody {
-    /// What is hashed before the bytes, so that nobody can guess an erased body from its digest.
+    /// The salt, hashed before the bytes, so that an erased body cannot be guessed from its digest.
     pub salt: [u8; 32],
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -69,9 +70,9 @@ impl std::fmt::Debug for StoredBody {
 pub struct StateChange {
     /// Which fold it belongs to.
     pub fold: &'static str,
-    /// Its key in the fold.
+    /// The key in the fold.
     pub key: String,
-    /// Its new value.
+    /// The new value; `None` deletes the row.
     pub value: Option<Vec<u8>>,
     /// The record that made it.
     pub seq: u64,
@@ -97,7 +98,7 @@ pub struct CheckpointRow {
     pub note: String,
 }
 
-/// What is committed at once.
+/// The content of one transaction.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// New records, their sequences following the last one without a hole.
@@ -114,13 +115,14 @@ pub struct Batch {
     pub to_disk: bool,
 }
 
-/// A place where a ledger is kept, written by one writer at a time.
+/// Storage of a ledger, written by one writer at a time.
 pub trait Store: Send + Sync {
     /// Commits all of the batch or nothing of it. An error may leave open which; the writer asks for the size.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
 
-    /// Makes sure that no trace of erased bodies is left outside the tables; false if it has to be tried again.
-    fn forget(&self) -> Result<bool, StoreError>;
+    /// Truncates the write-ahead log, so that no erased body is left in it; false if a reader prevented it and it has
+    /// to be tried again.
+    fn purge(&self) -> Result<bool, StoreError>;
 
     /// A reader that sees every commit that has returned.
     fn reader(&self) -> Arc<dyn StoreReader>;
@@ -178,9 +180,9 @@ pub trait StoreReader: Send + Sync {
 /// A stored state row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredState {
-    /// Its key in the fold.
+    /// The key in the fold.
     pub key: String,
-    /// Its value.
+    /// The value.
     pub value: Vec<u8>,
     /// The record that made it.
     pub seq: u64,

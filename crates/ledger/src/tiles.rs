@@ -87,7 +87,7 @@ impl TileId {
         self.width as usize * HASH_BYTES
     }
 
-    /// Its path below the ledger's address.
+    /// The path below the ledger's address.
     pub fn path(self) -> String {
         path::hashes_path(self)
     }
@@ -100,7 +100,7 @@ impl TileId {
 
 /// Where a node of the tree is found within the tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TilePlace {
+pub struct NodeLocation {
     /// The level of the tile.
     pub tile_level: u8,
     /// The index of the tile within its level.
@@ -111,8 +111,8 @@ pub struct TilePlace {
     pub count: u16,
 }
 
-impl TilePlace {
-    /// The place of the complete subtree of 2^`level` leaves with this index; none beyond the largest tree.
+impl NodeLocation {
+    /// The location of the complete subtree of 2^`level` leaves with this index; none beyond the largest tree.
     pub const fn of_node(level: u32, index: u64) -> Option<Self> {
         if level > MAX_TREE_SIZE.ilog2() || index >= MAX_TREE_SIZE >> level {
             return None;

@@ -1,4 +1,4 @@
-//! Witnesses (C2SP tlog-witness): somebody else who remembers how far a ledger was and cosigns only growth.
+//! Witnesses (C2SP tlog-witness): somebody else who remembers how far a ledger was and cosigns only committed.
 //!
 //! This is the whole logic of a witness and none of its surroundings: the caller brings requests, the time and a
 //! place to save the state.
@@ -36,7 +36,7 @@ pub struct Witness {
 pub struct KnownTree {
     /// How many records the ledger had.
     pub size: u64,
-    /// Its root then.
+    /// The root at that size.
     pub root: Hash,
 }
 
@@ -126,7 +126,8 @@ impl Witness {
         Ok(Self { known, ..Self::new(key)? })
     }
 
-    /// What the witness remembers, as text. It must be saved before a cosignature is handed out.
+    /// The state file's text. It must be saved before a cosignature is handed out: otherwise a crash makes the
+    /// witness sign a fork.
     pub fn state_text(&self) -> String {
         state::print(&self.known)
     }

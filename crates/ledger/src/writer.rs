@@ -1,7 +1,21 @@
-//! Writing: one owner, one writer thread, many records to a commit.
+//! The writer: a bounded queue, one writer thread, and group commit.
+//!
+//! An append encodes and hashes its record on the caller's thread and queues it. The writer thread takes what is queued,
+//! gives each record its sequence, commits the batch in one transaction, and answers the callers. A full queue is
+//! backpressure, and there are three ways to meet it:
+//!
+//! | | When the queue is full |
+//! |---|---|
+//! | [`Ledger::append`] and its variants | block until the draft's deadline |
+//! | [`Ledger::try_append`], [`Ledger::try_append_together`] | refuse at once with [`ReserveError::Full`] |
+//! | [`Ledger::reserve`], then [`Ledger::append_reserved`] | waits for a [`Permit`] first, as a future; the append itself never waits |
+//!
+//! Callers that wait are served in order, blocking ones and futures alike; [`Ledger::finish`] wakes all of them.
 
+mod entry;
 mod opening;
 mod pending;
+mod permit;
 mod plan;
 mod queue;
 mod tree;
@@ -13,7 +27,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use proctor_core::random::Randomness;
-use proctor_core::record::{Envelope, MAX_LEAF, RecordKind, body_digest};
+use proctor_core::record::{Envelope, LeafError, MAX_LEAF, RecordKind, body_digest};
 use proctor_core::time::Clock;
 
 use crate::error::{OpenError, ReadError};
@@ -21,40 +35,45 @@ use crate::keys::{SecretKey, VerifierKey};
 use crate::lock::OwnerLock;
 use crate::merkle::leaf_hash;
 use crate::note::{Note, NoteSignature};
-use crate::reader::{Growth, Reader};
+use crate::reader::{CommittedSize, Reader};
 use crate::store::{Durability, SqliteStore, Store, StoredBody};
 
 pub(crate) use opening::read_checkpoint;
 pub use pending::{Pending, Receipt};
+pub use permit::{Capacity, Permit, Reserve, ReserveError};
+pub use queue::Wake;
 pub(crate) use tree::{Tree, tile_bytes};
 
+use entry::{Entry, Item, PreparedRecord};
 use pending::Slot;
-use queue::{Entry, Item, Queue, Ready, Wake};
+use permit::Reservation;
+use queue::Queue;
 use worker::Worker;
 
 /// The most bytes that a body may have.
 pub const MAX_BODY: usize = 16 << 20;
 
-/// The most bytes that a once key may have; what is made from claimed texts is cut long before.
+/// The most bytes that a `once` key may have. Keys that are made from claimed texts stay far below it, because those are
+/// truncated to [`MAX_CLAIMED`](proctor_core::record::MAX_CLAIMED) bytes.
 pub const MAX_ONCE: usize = 4096;
 
-/// A record that is to be appended.
+/// A record to be appended.
 #[derive(Debug)]
 pub struct Draft {
-    /// What is recorded. The ledger fills in the body's digest.
+    /// The envelope. The ledger fills in the body's digest.
     pub envelope: Envelope,
-    /// What is stored beside it and can be erased.
+    /// The body, which is stored beside the envelope and can be erased.
     pub body: Option<Vec<u8>>,
-    /// State that follows from it, written in the same transaction.
+    /// Rows of derived state, written in the same transaction.
     pub rows: Vec<StateRow>,
-    /// When its caller has to answer. After that it is not recorded.
+    /// The moment after which the caller is answered without a record, so that it must not be written any more.
     pub deadline: Option<Instant>,
-    /// The sequence that its rows were made for. If it would get another one it is refused as stale.
+    /// The sequence that the rows were made for. A draft that would get another one is refused as stale.
     pub seq: Option<u64>,
 }
 
 impl Draft {
-    /// A draft of an envelope alone.
+    /// A draft of an envelope without body, rows and deadline.
     pub fn new(envelope: Envelope) -> Draft {
         Draft { envelope, body: None, rows: Vec::new(), deadline: None, seq: None }
     }
@@ -63,11 +82,11 @@ impl Draft {
 /// A row of state that is derived from records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateRow {
-    /// Which fold it belongs to.
+    /// The fold that the row belongs to.
     pub fold: &'static str,
-    /// Its key in the fold.
+    /// The key in the fold.
     pub key: String,
-    /// Its value; `None` deletes it.
+    /// The value; `None` deletes the row.
     pub value: Option<Vec<u8>>,
 }
 
@@ -121,48 +140,34 @@ impl std::fmt::Display for NotRecorded {
 
 impl std::error::Error for NotRecorded {}
 
-/// Tells what state rows follow from a retraction: the ledger stores rows, but does not know what they mean.
-pub trait Retract: Send {
-    /// The rows that undo what the record `seq` did, given the rows as they are.
-    fn rows(
-        &self,
-        seq: u64,
-        envelope: &Envelope,
-        state: &dyn Fn(&str, &str) -> Option<Vec<u8>>,
-    ) -> Vec<StateRow>;
-}
-
-/// How a ledger is opened.
+/// Key, clock, randomness and limits of a ledger.
 pub struct Options {
     /// The ledger's key, which signs checkpoints. Its name is the ledger's origin.
     pub key: SecretKey,
-    /// Where the ledger's own records get their time from.
+    /// The clock for retraction and gap records, and for the age of checkpoints.
     pub clock: Arc<dyn Clock>,
-    /// Where salts and the ledger's own identifiers come from.
+    /// The source of salts and of the ids of retraction and gap records.
     pub randomness: Arc<dyn Randomness>,
-    /// What a receipt promises.
+    /// The durability that a receipt stands for.
     pub durability: Durability,
-    /// What state rows follow when a record is retracted; none if absent.
-    pub retract: Option<Box<dyn Retract>>,
-    /// Drafts that may wait.
+    /// The most drafts in the queue.
     pub queue_drafts: usize,
-    /// Bytes of drafts that may wait.
+    /// The most bytes in the queue.
     pub queue_bytes: usize,
-    /// Records to a commit.
+    /// The most drafts in a commit.
     pub batch_records: usize,
-    /// Bytes to a commit.
+    /// The most bytes in a commit.
     pub batch_bytes: usize,
 }
 
 impl Options {
-    /// The usual bounds: 4096 drafts or 64 MiB wait, 2048 records or 8 MiB are committed at once.
+    /// The default limits: a queue of 4096 drafts or 64 MiB, and commits of 2048 drafts or 8 MiB.
     pub fn new(key: SecretKey, clock: Arc<dyn Clock>, randomness: Arc<dyn Randomness>) -> Options {
         Options {
             key,
             clock,
             randomness,
             durability: Durability::Process,
-            retract: None,
             queue_drafts: 4096,
             queue_bytes: 64 << 20,
             batch_records: 2048,
@@ -173,14 +178,14 @@ impl Options {
 
 /// A ledger that this process owns and writes to.
 ///
-/// Drafts are committed in the order in which they got their place in the queue. When a draft that carries state
-/// rows, or was appended with [`Ledger::append_after`], is not recorded, then everything queued behind it that
-/// does the same is refused as [`NotRecorded::Stale`], because it may build on effects that never happened;
-/// [`Ledger::generation`] changes, which tells the owner of the in-memory state to load it again from its rows.
+/// Drafts are committed in the order in which they were queued. When a *stateful* draft (one with state rows, or one that
+/// was appended for a generation) is not recorded, every stateful draft behind it is refused as
+/// [`NotRecorded::Stale`], because it may depend on effects that never happened. [`Ledger::generation`] changes then,
+/// which tells the owner of the in-memory state to load it again from its rows.
 pub struct Ledger {
     queue: Arc<Queue>,
     store: Arc<dyn Store>,
-    growth: Arc<Growth>,
+    committed: Arc<CommittedSize>,
     randomness: Arc<dyn Randomness>,
     key: VerifierKey,
     worker: Arc<Mutex<Worker>>,
@@ -206,19 +211,20 @@ impl Ledger {
 
     fn start(store: Arc<dyn Store>, options: Options, lock: Option<OwnerLock>) -> Result<Ledger, OpenError> {
         let start = opening::check(store.reader().as_ref(), options.key.verifier_key())?;
-        let growth = Arc::new(Growth::new(start.tree.size()));
+        let committed = Arc::new(CommittedSize::new(start.tree.size()));
         let queue = Arc::new(Queue::new(&options));
         let (randomness, key) = (Arc::clone(&options.randomness), options.key.verifier_key().clone());
         let durability = options.durability;
-        let worker = Worker::new(Arc::clone(&queue), Arc::clone(&store), Arc::clone(&growth), start, options);
+        let worker =
+            Worker::new(Arc::clone(&queue), Arc::clone(&store), Arc::clone(&committed), start, options);
         let worker = Arc::new(Mutex::new(worker));
-        let (shared, waiting, growing) = (Arc::clone(&worker), Arc::clone(&queue), Arc::clone(&growth));
+        let (shared, waiting, growing) = (Arc::clone(&worker), Arc::clone(&queue), Arc::clone(&committed));
         let thread = std::thread::Builder::new()
             .name("ledger-writer".to_owned())
             .spawn(move || worker::run(&shared, &waiting, &growing))
             .map_err(|source| OpenError::Io { path: "thread `ledger-writer`".into(), source })?;
         let thread = Mutex::new(Some(thread));
-        Ok(Ledger { queue, store, growth, randomness, key, worker, durability, thread, _lock: lock })
+        Ok(Ledger { queue, store, committed, randomness, key, worker, durability, thread, _lock: lock })
     }
 
     /// Appends a record. Blocks while the queue is full, at most until the draft's deadline.
@@ -231,38 +237,90 @@ impl Ledger {
         self.enqueue(draft, Some(generation), None)
     }
 
-    /// The same, with records that stand right behind it: all of them are committed together, or none is. The receipt is the first one's,
-    /// and only that one is retracted if its caller gives up. Deadlines and sequences of the others are not looked at.
-    pub fn append_together(&self, generation: u64, draft: Draft, behind: Vec<Draft>) -> Pending {
-        self.enqueue_together(draft, behind, Some(generation), None, Wake::Writer)
+    /// Appends a record for a generation, and `trailing` records that get the next sequences: all of them are committed,
+    /// or none. The receipt is the first one's, and only that one is retracted if its caller gives up. Deadlines and
+    /// sequences of the trailing drafts are ignored.
+    pub fn append_together(&self, generation: u64, draft: Draft, trailing: Vec<Draft>) -> Pending {
+        self.enqueue_together(draft, trailing, Some(generation), None, Wake::Writer)
     }
 
-    /// The same, without waking the writer: the caller calls [`Ledger::help`] next.
-    pub fn append_quietly(&self, generation: u64, draft: Draft, behind: Vec<Draft>) -> Pending {
-        self.enqueue_together(draft, behind, Some(generation), None, Wake::Nobody)
+    /// [`Ledger::append_together`] without waking the writer: the caller calls [`Ledger::commit_inline`] next.
+    pub fn append_without_wake(&self, generation: u64, draft: Draft, trailing: Vec<Draft>) -> Pending {
+        self.enqueue_together(draft, trailing, Some(generation), None, Wake::Nobody)
     }
 
-    /// Writes what waits on this very thread, unless it is being written already. It blocks for a small commit. Where a commit waits for the
-    /// disk the writer does it.
-    pub fn help(&self) {
-        match self.durability {
-            Durability::Process => worker::help(&self.worker, &self.queue),
-            Durability::Power => self.queue.wake_for_the_rest(),
+    /// Appends a record if the queue has capacity at once, and nobody waits for it.
+    pub fn try_append(&self, draft: Draft) -> Result<Pending, ReserveError> {
+        self.try_enqueue(draft, Vec::new(), None)
+    }
+
+    /// [`Ledger::append_together`] if the queue has capacity at once, and nobody waits for it.
+    pub fn try_append_together(
+        &self,
+        generation: u64,
+        draft: Draft,
+        trailing: Vec<Draft>,
+    ) -> Result<Pending, ReserveError> {
+        self.try_enqueue(draft, trailing, Some(generation))
+    }
+
+    /// Waits for capacity of the queue, as a future. A caller that holds a lock while it appends reserves before it locks.
+    pub fn reserve(&self, wanted: Capacity) -> Reserve {
+        Reserve::new(Arc::clone(&self.queue), wanted)
+    }
+
+    /// Reserves capacity if it is free at once, and nobody waits for it.
+    pub fn try_reserve(&self, wanted: Capacity) -> Result<Permit, ReserveError> {
+        self.queue.try_reserve(wanted.drafts, wanted.cost())
+    }
+
+    /// Blocks until capacity is reserved, at most until the deadline; then the error is [`ReserveError::Full`].
+    pub fn reserve_until(&self, wanted: Capacity, deadline: Option<Instant>) -> Result<Permit, ReserveError> {
+        match self.queue.reserve_or_join(wanted.drafts, wanted.cost())? {
+            Reservation::Granted(permit) => Ok(permit),
+            Reservation::Queued(waiter) => waiter.wait(&self.queue, deadline),
         }
     }
 
-    /// Changes whenever a draft that others may build on was not recorded.
+    /// [`Ledger::append_together`] on reserved capacity: never blocks. A permit without drafts left, or of another ledger,
+    /// adds nothing; then this is [`Ledger::try_append_together`].
+    pub fn append_reserved(
+        &self,
+        permit: &mut Permit,
+        generation: u64,
+        draft: Draft,
+        trailing: Vec<Draft>,
+        wake: Wake,
+    ) -> Result<Pending, ReserveError> {
+        if permit.drafts() == 0 || !permit.is_of(&self.queue) {
+            return self.try_append_together(generation, draft, trailing);
+        }
+        Ok(self.queue_entry(draft, trailing, Some(generation), None, |entry| {
+            self.queue.push_reserved(permit, entry, Some(generation), wake)
+        }))
+    }
+
+    /// Commits the queue on the calling thread, unless another thread is committing: for a small commit this is faster than
+    /// waking the writer. Where a commit waits for the disk, the writer is woken instead.
+    pub fn commit_inline(&self) {
+        match self.durability {
+            Durability::Process => worker::commit_inline(&self.worker, &self.queue),
+            Durability::Power => self.queue.wake_if_not_empty(),
+        }
+    }
+
+    /// The generation of the state: a number that changes whenever a stateful draft was not recorded.
     pub fn generation(&self) -> u64 {
         self.queue.generation()
     }
 
-    /// Whether a draft would get its place at once. A task that must not block asks before it appends, and waits elsewhere.
+    /// Whether a draft would be queued without waiting. The answer may be outdated at once; [`Ledger::reserve`] gives one
+    /// that holds.
     pub fn has_room(&self) -> bool {
         self.queue.has_room()
     }
 
-    /// Counts a deny that was answered without a record. The number becomes a `gap` record when the ledger can
-    /// write again.
+    /// Counts a deny that was answered without a record. The count is written as a `gap` record with the next commit.
     pub fn note_unrecorded(&self) {
         self.queue.note_unrecorded();
     }
@@ -312,9 +370,9 @@ impl Ledger {
         slot.wait(None).unwrap_or(Err(NotRecorded::Closed))
     }
 
-    /// A reader that sees each record once its receipt is there.
+    /// A reader of the committed records: each one is visible before its receipt is.
     pub fn reader(&self) -> Reader {
-        Reader::of_owner(self.store.reader(), Arc::clone(&self.growth))
+        Reader::of_owner(self.store.reader(), Arc::clone(&self.committed))
     }
 
     /// The ledger's verifier key.
@@ -344,25 +402,53 @@ impl Ledger {
     fn enqueue_together(
         &self,
         draft: Draft,
-        behind: Vec<Draft>,
+        trailing: Vec<Draft>,
         after: Option<u64>,
         erase: Option<u64>,
         wake: Wake,
     ) -> Pending {
-        let (deadline, seq) = (draft.deadline, draft.seq);
-        let ready = self.ready(draft).and_then(|record| {
-            let behind = behind.into_iter().map(|draft| self.ready(draft)).collect::<Result<Vec<_>, _>>()?;
-            Ok((record, behind))
+        self.queue_entry(draft, trailing, after, erase, |entry| self.queue.push(entry, after, wake))
+    }
+
+    fn try_enqueue(
+        &self,
+        draft: Draft,
+        trailing: Vec<Draft>,
+        after: Option<u64>,
+    ) -> Result<Pending, ReserveError> {
+        let mut refusal = None;
+        let pending = self.queue_entry(draft, trailing, after, None, |entry| {
+            let mut permit =
+                self.queue.try_reserve(1, entry.cost()).inspect_err(|error| refusal = Some(*error))?;
+            self.queue.push_reserved(&mut permit, entry, after, Wake::Writer)
         });
-        let (record, behind) = match ready {
-            Ok(ready) => ready,
-            Err(reason) => return Pending::refused(NotRecorded::Failed(reason)),
+        refusal.map_or(Ok(pending), Err)
+    }
+
+    /// Prepares the drafts and hands the entry to `push`.
+    fn queue_entry(
+        &self,
+        draft: Draft,
+        trailing: Vec<Draft>,
+        after: Option<u64>,
+        erase: Option<u64>,
+        push: impl FnOnce(Box<Entry>) -> Result<(), NotRecorded>,
+    ) -> Pending {
+        let (deadline, seq) = (draft.deadline, draft.seq);
+        let prepared = self.prepare(draft).and_then(|record| {
+            let trailing =
+                trailing.into_iter().map(|draft| self.prepare(draft)).collect::<Result<Vec<_>, _>>()?;
+            Ok((record, trailing))
+        });
+        let (record, trailing) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return Pending::refused(NotRecorded::Failed(error.to_string())),
         };
-        let has_rows = !record.rows.is_empty() || behind.iter().any(|record| !record.rows.is_empty());
+        let has_rows = !record.rows.is_empty() || trailing.iter().any(|record| !record.rows.is_empty());
         let slot = Arc::new(Slot::new());
         let entry = Box::new(Entry {
             record,
-            behind,
+            trailing,
             erase,
             deadline,
             seq,
@@ -370,21 +456,21 @@ impl Ledger {
             generation: 0,
             slot: Arc::clone(&slot),
         });
-        match self.queue.push(entry, after, wake) {
+        match push(entry) {
             Ok(()) => Pending::waiting(slot, deadline),
             Err(reason) => Pending::refused(reason),
         }
     }
 
-    /// Everything that can be done before the sequence is known is done here, on the caller's thread.
-    fn ready(&self, draft: Draft) -> Result<Ready, String> {
+    /// Encodes and hashes a record on the caller's thread, so that the single writer does only what needs the sequence.
+    fn prepare(&self, draft: Draft) -> Result<PreparedRecord, InvalidDraft> {
         let Draft { mut envelope, body, rows, .. } = draft;
         if envelope.once.as_ref().is_some_and(|key| key.len() > MAX_ONCE) {
-            return Err(format!("the `once` key has more than {MAX_ONCE} bytes"));
+            return Err(InvalidDraft::OnceTooLong);
         }
         let body = match body {
             Some(bytes) if bytes.len() > MAX_BODY => {
-                return Err(format!("the body has {} bytes; at most {MAX_BODY} can be stored", bytes.len()));
+                return Err(InvalidDraft::BodyTooLarge(bytes.len()));
             }
             Some(bytes) => {
                 let mut salt = [0; 32];
@@ -397,11 +483,22 @@ impl Ledger {
                 None
             }
         };
-        let leaf = envelope.to_leaf().map_err(|error| error.to_string())?;
+        let leaf = envelope.to_leaf()?;
         debug_assert!(leaf.len() <= MAX_LEAF, "the leaf's own limit");
         let hash = leaf_hash(&leaf);
-        Ok(Ready { envelope, leaf, hash, body, rows })
+        Ok(PreparedRecord { envelope, leaf, hash, body, rows })
     }
+}
+
+/// Why a draft cannot become a record.
+#[derive(Debug, thiserror::Error)]
+enum InvalidDraft {
+    #[error("the `once` key has more than {MAX_ONCE} bytes")]
+    OnceTooLong,
+    #[error("the body has {0} bytes; at most {MAX_BODY} can be stored")]
+    BodyTooLarge(usize),
+    #[error(transparent)]
+    Leaf(#[from] LeafError),
 }
 
 impl Drop for Ledger {

@@ -1,4 +1,4 @@
-//! The file behind the Attest engine: score history with drift, and what models answered before.
+//! The Attest engine's database: score history with drift, and caches of model answers.
 //!
 //! One SQLite file, `attest.db`, which several engines may share. Requests never wait for it to be written: they put rows
 //! into a bounded queue, and one thread commits them in groups, waits for locks and forgets old rows. What found no room
@@ -25,7 +25,7 @@ use rusqlite::Connection;
 pub use error::StoreError;
 pub use folder::{CacheStats, clear, stats};
 use history::Retention;
-use queue::{Job, Queue, Touched};
+use queue::{CacheUse, Job, Queue};
 use writer::Writer;
 
 /// How long the end of a store waits for its last rows to be written.
@@ -67,7 +67,7 @@ pub struct Row {
     pub assertion_id: String,
     /// The assertion's type.
     pub kind: String,
-    /// What stays the same when the client makes up a new id for the same assertion; derived from type and spec.
+    /// The identity of the assertion across client-made ids; derived from type and spec.
     pub key: String,
     /// The score. One that is not finite is not stored, but counted as dropped.
     pub score: f64,
@@ -88,7 +88,7 @@ pub struct Drift {
     pub latest: f64,
 }
 
-/// What a model said about a prompt.
+/// A judge's cached answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedAnswer {
     /// The score it gave.
@@ -184,12 +184,12 @@ impl Store {
         scores.map(|scores| history::drift_of(&scores)).map_err(|error| StoreError::of(&self.file, &error))
     }
 
-    /// What this model said about this prompt before. What cannot be read was not said.
+    /// The cached answer of this model to this prompt. An unreadable entry counts as none.
     pub fn judged(&self, prompt_hash: &str, model: &str, sample: u32) -> Option<JudgedAnswer> {
         self.queue.flush_cached();
         let answer = cache::judged(&self.reader(), prompt_hash, model, sample).ok()??;
         let touched =
-            Touched::Judged { prompt_hash: prompt_hash.to_owned(), model: model.to_owned(), sample };
+            CacheUse::Judged { prompt_hash: prompt_hash.to_owned(), model: model.to_owned(), sample };
         self.queue.touch(touched, self.now());
         Some(answer)
     }
@@ -204,7 +204,7 @@ impl Store {
     pub fn vector(&self, content_hash: &str, model: &str) -> Option<Vec<f32>> {
         self.queue.flush_cached();
         let vector = cache::vector(&self.reader(), content_hash, model).ok()??;
-        let touched = Touched::Vector { content_hash: content_hash.to_owned(), model: model.to_owned() };
+        let touched = CacheUse::Vector { content_hash: content_hash.to_owned(), model: model.to_owned() };
         self.queue.touch(touched, self.now());
         Some(vector)
     }

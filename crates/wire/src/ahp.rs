@@ -4,6 +4,7 @@ pub mod check;
 mod context;
 mod decision;
 mod durable;
+mod error;
 mod event;
 mod payload;
 pub mod rpc;
@@ -21,6 +22,7 @@ pub use durable::{
     ArtifactRef, EvidenceRef, RunLifecycleEvent, RunStatus, TaskItem, TaskListEvent, TaskStatus,
     VerificationCheck, VerificationEvent, VerificationStatus,
 };
+pub use error::MessageError;
 pub use event::{AhpEvent, EventType};
 pub use payload::{
     ConfirmationEvent, ConfirmationType, ContextPerceptionEvent, HeartbeatEvent, HistoryItem, IdleEvent,

@@ -1,4 +1,4 @@
-//! Numbers, and what they are held against.
+//! Comparison operators and their bounds.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -62,7 +62,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// What a number is held against.
+/// A bound on a number.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Bound {
     /// Less than.

@@ -1,4 +1,4 @@
-//! Patterns that are matched in linear time.
+//! Regular expressions with limits on memory, matched in linear time.
 
 use std::sync::Arc;
 

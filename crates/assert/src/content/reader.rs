@@ -1,5 +1,5 @@
-//! What a check is given to look for. A member that is missing, or that the check does not read, must not turn into a check that
-//! everything passes.
+//! Reading the operands of a content check. A missing or unused member is an error: it must not make a check that
+//! always passes.
 
 use serde_json::value::RawValue;
 

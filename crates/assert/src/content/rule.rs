@@ -1,4 +1,4 @@
-//! What a text is held against.
+//! The rules of content checks.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl Rule {
         matches!(self, Rule::Forbidden(_))
     }
 
-    /// What it finds, in words that follow the name of the target.
+    /// The finding, worded to follow the name of the target.
     pub(super) fn judge(&self, views: &Views<'_>) -> Result<String, Failure> {
         match self {
             Rule::Contains(words) => all(words, views, false),

@@ -1,4 +1,4 @@
-//! Words that are looked for in a text, many of them at once if need be.
+//! Multi-pattern search for words in a text.
 
 use std::collections::HashMap;
 
@@ -24,11 +24,11 @@ pub(super) struct Word {
 /// The words of one check.
 pub(super) struct Words {
     list: Vec<Word>,
-    together: Option<Together>,
+    together: Option<WordAutomaton>,
 }
 
-/// Many words in one machine, each once, with the places in the list where it stands.
-struct Together {
+/// An automaton over the distinct words, with the positions of each in the list.
+struct WordAutomaton {
     machine: AhoCorasick,
     places: Vec<Vec<usize>>,
 }
@@ -36,7 +36,7 @@ struct Together {
 impl Words {
     pub(super) fn new(list: Vec<Word>) -> Words {
         let bytes = list.iter().map(|word| word.searched.len()).fold(0, usize::saturating_add);
-        let together = (list.len() > MANY && bytes <= LARGEST).then(|| Together::new(&list)).flatten();
+        let together = (list.len() > MANY && bytes <= LARGEST).then(|| WordAutomaton::new(&list)).flatten();
         Words { list, together }
     }
 
@@ -65,8 +65,8 @@ impl Words {
     }
 }
 
-impl Together {
-    fn new(list: &[Word]) -> Option<Together> {
+impl WordAutomaton {
+    fn new(list: &[Word]) -> Option<WordAutomaton> {
         let mut places: Vec<Vec<usize>> = Vec::new();
         let mut known: HashMap<&str, usize> = HashMap::new();
         let mut distinct: Vec<&str> = Vec::new();
@@ -80,7 +80,7 @@ impl Together {
                 places.push(place);
             }
         }
-        AhoCorasick::new(distinct).ok().map(|machine| Together { machine, places })
+        AhoCorasick::new(distinct).ok().map(|machine| WordAutomaton { machine, places })
     }
 
     /// Marks the places of the words that are there; says whether it went through. Words that are parts of each other can be there

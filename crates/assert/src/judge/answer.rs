@@ -1,4 +1,4 @@
-//! What a judge said.
+//! Parsing of a judge's reply.
 
 use serde::Deserialize;
 
@@ -19,10 +19,24 @@ const LONGEST: usize = 2_000;
 /// How much is said of why an answer cannot be read: the answer's own words may be in it.
 const LONGEST_REASON: usize = 200;
 
+/// Why a judge's reply is not an answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AnswerError {
+    /// The reply is not an object.
+    #[error("it is not the JSON object that was asked for")]
+    NotAnObject,
+    /// The object cannot be read.
+    #[error("it is not the JSON object that was asked for ({0})")]
+    Malformed(String),
+    /// The score is out of range.
+    #[error("its score {0} is not from 0 to 1")]
+    Score(f64),
+}
+
 impl Sample {
     /// Reads an answer: one JSON object with `score` from 0 to 1 and `explanation`, alone or in a fence of code. Anything else is no
     /// answer: a score that has to be searched for in a text may have been put there by the text that was judged.
-    pub fn parse(text: &str) -> Result<Sample, String> {
+    pub fn parse(text: &str) -> Result<Sample, AnswerError> {
         #[derive(Deserialize)]
         struct Written {
             score: f64,
@@ -31,14 +45,12 @@ impl Sample {
         let inner = unfenced(text.trim());
         // A list would be taken for the members in their order.
         if !inner.starts_with('{') {
-            return Err("it is not the JSON object that was asked for".to_owned());
+            return Err(AnswerError::NotAnObject);
         }
-        let written: Written = serde_json::from_str(inner).map_err(|error| {
-            let why = error.to_string();
-            format!("it is not the JSON object that was asked for ({})", cut(&why, LONGEST_REASON))
-        })?;
+        let written: Written = serde_json::from_str(inner)
+            .map_err(|error| AnswerError::Malformed(cut(&error.to_string(), LONGEST_REASON).into_owned()))?;
         if !(0.0..=1.0).contains(&written.score) {
-            return Err(format!("its score {} is not from 0 to 1", written.score));
+            return Err(AnswerError::Score(written.score));
         }
         Ok(Sample { score: written.score, explanation: cut(&written.explanation, LONGEST).into_owned() })
     }
@@ -67,7 +79,7 @@ mod tests {
         let explanation = Sample::parse(&long).unwrap().explanation;
         assert!(explanation.ends_with("ä…") && explanation.len() <= LONGEST + '…'.len_utf8());
         let wrong = format!(r#"{{"score":"{}","explanation":""}}"#, "x".repeat(5_000));
-        let said = Sample::parse(&wrong).unwrap_err();
+        let said = Sample::parse(&wrong).unwrap_err().to_string();
         assert!(said.contains("x…") && said.len() < 400, "{said}");
     }
 }

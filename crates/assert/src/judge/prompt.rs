@@ -1,4 +1,4 @@
-//! What a judge is asked.
+//! Prompts for a judge, and the probes for its bias.
 
 use sha2::{Digest, Sha256};
 
@@ -19,7 +19,7 @@ impl Probe {
     /// All of them.
     pub const ALL: [Probe; 3] = [Probe::Verbosity, Probe::Position, Probe::SelfPreference];
 
-    /// Its name.
+    /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Probe::Verbosity => "verbosity",
@@ -48,10 +48,10 @@ impl Probe {
     }
 }
 
-/// What a judge is asked, and the name of the question.
+/// The prompts of one judgement, with their cache keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompts {
-    /// What the judge is told of its task.
+    /// The system prompt.
     pub system: String,
     /// The text to judge.
     pub user: String,

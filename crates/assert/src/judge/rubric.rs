@@ -1,13 +1,13 @@
-//! What judges are told to look at.
+//! The built-in rubrics.
 
-/// What a judge looks at.
+/// A rubric.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rubric {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// Changes whenever its words do, so that scores of different wordings are never mixed.
     pub version: &'static str,
-    /// What a good text is.
+    /// The criterion.
     pub asks: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! From the text of a schema to something that validates.
+//! Compilation of a schema to a validator.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) fn validator(text: &str, tools: &Tools) -> Result<(Arc<Validator>, Sh
         let (schema, draft) = read(text)?;
         jsonschema::options()
             .with_draft(draft)
-            .with_retriever(Nowhere)
+            .with_retriever(NoExternalSchemas)
             .with_pattern_options(
                 PatternOptions::regex().size_limit(PATTERN_MEMORY).dfa_size_limit(MATCHER_MEMORY),
             )
@@ -121,11 +121,11 @@ fn outside(error: &ReferencingError) -> Verdict {
         .suggest("put everything that is referred to into the schema's `$defs`; neither files nor the network are read")
 }
 
-/// Finds nothing anywhere: a schema is complete in itself.
+/// A resolver that refuses every reference out of the schema: no files, no network.
 #[derive(Clone, Copy)]
-pub(super) struct Nowhere;
+pub(super) struct NoExternalSchemas;
 
-impl Retrieve for Nowhere {
+impl Retrieve for NoExternalSchemas {
     fn retrieve(&self, _uri: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
         Err("neither files nor the network are read".into())
     }

@@ -1,18 +1,18 @@
-//! Which part of a schema asks which other part, on the same value or on one inside it.
+//! The reference graph of a schema: which subschema applies which other one, to the same value or to one inside it.
 
 use std::collections::HashMap;
 
 use jsonschema::{Draft, ReferencingError, Registry, Uri};
 use serde_json::{Map, Value};
 
-use super::build::Nowhere;
+use super::build::NoExternalSchemas;
 
 /// The parts of a schema; the first is the whole.
 #[derive(Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     /// Whether some part looks at what others left over, for which it walks through those once more.
-    pub(super) looks_at_the_rest: bool,
+    pub(super) tracks_unevaluated: bool,
 }
 
 /// One part of a schema, by the places of those it asks.
@@ -39,7 +39,7 @@ pub(super) enum Inside {
 const BASE: &str = "json-schema:///";
 
 /// More parts than this are not even looked at: compiling them takes too long.
-pub(super) const MOST_NODES: usize = 10_000;
+pub(super) const MAX_NODES: usize = 10_000;
 
 impl Graph {
     /// Reads the parts of a schema and follows its references. Those that lead nowhere are left for the compiler to complain of.
@@ -49,8 +49,11 @@ impl Graph {
             Some(id) => jsonschema::uri::resolve_against(&jsonschema::uri::from_str(BASE)?.borrow(), id)?,
             None => jsonschema::uri::from_str(BASE)?,
         };
-        let registry =
-            Registry::new().retriever(Nowhere).draft(draft).add(base.as_str(), resource)?.prepare()?;
+        let registry = Registry::new()
+            .retriever(NoExternalSchemas)
+            .draft(draft)
+            .add(base.as_str(), resource)?
+            .prepare()?;
         let mut reader = Reader {
             registry: &registry,
             found: Vec::new(),
@@ -99,7 +102,7 @@ impl<'r> Reader<'r> {
     fn run(&mut self) {
         let mut at = 0;
         while let Some(part) = self.found.get(at) {
-            if self.found.len() > MOST_NODES {
+            if self.found.len() > MAX_NODES {
                 return;
             }
             let Part { value, draft, .. } = *part;
@@ -154,7 +157,7 @@ impl<'r> Reader<'r> {
             }
         }
         for (keyword, value) in members {
-            self.graph.looks_at_the_rest |= keyword.starts_with("unevaluated");
+            self.graph.tracks_unevaluated |= keyword.starts_with("unevaluated");
             match keyword.as_str() {
                 "allOf" | "anyOf" | "oneOf" => {
                     for below in value.as_array().into_iter().flatten() {

@@ -1,28 +1,28 @@
-//! What a schema may cost on a value, so that none can exhaust the stack or the clock.
+//! Complexity limits of schemas, so that none exhausts the stack or the time.
 //!
 //! Validation calls itself once for each part of the schema that it asks and each level of the value that it enters. References let
 //! a short schema ask very many parts, or one part very many times; both are bounded here, before anything is validated.
 
 use serde_json::Value;
 
-use super::graph::{Graph, Inside, MOST_NODES};
+use super::graph::{Graph, Inside, MAX_NODES};
 
 /// The most calls within each other; measured at under 800 bytes of stack each.
-const DEEPEST: usize = 1500;
+const MAX_CALL_DEPTH: usize = 1500;
 
 /// How many calls each counts for if parts look at what others left over: compiling these takes that much more stack.
-const WEIGHT_OF_THE_REST: usize = 4;
+const UNEVALUATED_WEIGHT: usize = 4;
 
 /// How often parts may be asked about one value, counted with repetition.
-const MOST_ASKED: u64 = 20_000;
+const MAX_VISITS: u64 = 20_000;
 
 /// How many ways may lead through a schema, from its top to a part.
-const MOST_WAYS: u64 = 4_000_000;
+const MAX_PATHS: u64 = 4_000_000;
 
 /// How many ways may be walked to collect what is wrong with a value.
-const MOST_DETAILS: u64 = 200_000;
+const MAX_DETAILS: u64 = 200_000;
 
-/// What a schema may cost.
+/// The complexity of a schema.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     /// The longest chain of parts that ask each other about the same value.
@@ -76,15 +76,32 @@ impl Size {
     }
 }
 
+/// Why a schema is too complex to be used, or to be used on a value.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TooComplex {
+    #[error("it has more than {MAX_NODES} parts")]
+    Nodes,
+    #[error("its references go in a circle without ever entering the value")]
+    ReferenceCycle,
+    #[error("its references form a chain of more than {most}")]
+    ReferenceChain { most: usize },
+    #[error("its references lead to the same parts again and again, more than {MAX_VISITS} times")]
+    RepeatedVisits,
+    #[error("more than {MAX_PATHS} ways lead through its references")]
+    Paths,
+    #[error("it has {levels} levels, and the schema's references are {chain} deep on each")]
+    Levels { levels: usize, chain: usize },
+}
+
 impl Shape {
     /// Measures a schema, or says why it cannot be used at all.
-    pub(super) fn of(graph: &Graph) -> Result<Shape, String> {
-        if graph.nodes.len() > MOST_NODES {
-            return Err(format!("it has more than {MOST_NODES} parts"));
+    pub(super) fn of(graph: &Graph) -> Result<Shape, TooComplex> {
+        if graph.nodes.len() > MAX_NODES {
+            return Err(TooComplex::Nodes);
         }
-        let same = Circles::find(graph, |node| node.same.clone());
+        let same = Cycles::find(graph, |node| node.same.clone());
         if same.any() {
-            return Err("its references go in a circle without ever entering the value".to_owned());
+            return Err(TooComplex::ReferenceCycle);
         }
         let mut chain = vec![0_usize; graph.nodes.len()];
         let mut asked = vec![0_u64; graph.nodes.len()];
@@ -100,21 +117,19 @@ impl Shape {
             set(&mut asked, at, total);
         }
         let chain = chain.into_iter().max().unwrap_or(1);
-        let weight = if graph.looks_at_the_rest { WEIGHT_OF_THE_REST } else { 1 };
-        if chain.saturating_mul(weight) > DEEPEST {
-            return Err(format!("its references form a chain of more than {}", DEEPEST / weight));
+        let weight = if graph.tracks_unevaluated { UNEVALUATED_WEIGHT } else { 1 };
+        if chain.saturating_mul(weight) > MAX_CALL_DEPTH {
+            return Err(TooComplex::ReferenceChain { most: MAX_CALL_DEPTH / weight });
         }
-        if asked.into_iter().max().unwrap_or(1) > MOST_ASKED {
-            return Err(format!(
-                "its references lead to the same parts again and again, more than {MOST_ASKED} times"
-            ));
+        if asked.into_iter().max().unwrap_or(1) > MAX_VISITS {
+            return Err(TooComplex::RepeatedVisits);
         }
-        let all = Circles::find(graph, |node| {
+        let all = Cycles::find(graph, |node| {
             node.same.iter().copied().chain(node.inside.iter().map(|(next, _)| *next)).collect()
         });
         let ways = ways(graph, &all);
-        if ways > MOST_WAYS {
-            return Err(format!("more than {MOST_WAYS} ways lead through its references"));
+        if ways > MAX_PATHS {
+            return Err(TooComplex::Paths);
         }
         Ok(Shape {
             chain,
@@ -126,14 +141,11 @@ impl Shape {
     }
 
     /// Whether a value of this size can be validated.
-    pub(super) fn allows(&self, size: Size) -> Result<(), String> {
+    pub(super) fn allows(&self, size: Size) -> Result<(), TooComplex> {
         let calls = self.chain.saturating_mul(size.levels);
         let calls = self.longest.map_or(calls, |longest| longest.min(calls));
-        if calls.saturating_mul(self.weight) > DEEPEST {
-            return Err(format!(
-                "it has {} levels, and the schema's references are {} deep on each",
-                size.levels, self.chain
-            ));
+        if calls.saturating_mul(self.weight) > MAX_CALL_DEPTH {
+            return Err(TooComplex::Levels { levels: size.levels, chain: self.chain });
         }
         Ok(())
     }
@@ -142,12 +154,12 @@ impl Shape {
     /// way again.
     pub(super) fn allows_details(&self, size: Size) -> bool {
         let levels = u32::try_from(size.levels).unwrap_or(u32::MAX);
-        self.ways.saturating_mul(self.branching.saturating_pow(levels)) <= MOST_DETAILS
+        self.ways.saturating_mul(self.branching.saturating_pow(levels)) <= MAX_DETAILS
     }
 }
 
 /// How many ways lead from the top to parts, counting each circle as one place.
-fn ways(graph: &Graph, all: &Circles) -> u64 {
+fn ways(graph: &Graph, all: &Cycles) -> u64 {
     let mut ways = vec![0_u64; all.count];
     for &at in &all.order {
         let (Some(node), Some(&circle)) = (graph.nodes.get(at), all.of.get(at)) else { continue };
@@ -167,7 +179,7 @@ fn ways(graph: &Graph, all: &Circles) -> u64 {
 }
 
 /// The longest chain from the top, if there is no circle.
-fn longest(graph: &Graph, all: &Circles) -> Option<usize> {
+fn longest(graph: &Graph, all: &Cycles) -> Option<usize> {
     if all.any() {
         return None;
     }
@@ -183,7 +195,7 @@ fn longest(graph: &Graph, all: &Circles) -> Option<usize> {
 
 /// How many times a part in a circle can lead back into that circle through one and the same value inside. One is harmless; two
 /// double the work on each level.
-fn branching(graph: &Graph, same: &Circles, all: &Circles) -> u64 {
+fn branching(graph: &Graph, same: &Cycles, all: &Cycles) -> u64 {
     let mut back = vec![0_u64; graph.nodes.len()];
     for &at in &same.order {
         let (Some(node), Some(circle)) = (graph.nodes.get(at), all.of.get(at)) else { continue };
@@ -211,8 +223,8 @@ fn set<T>(list: &mut [T], at: usize, value: T) {
     }
 }
 
-/// The circles of a graph (its strongly connected components), found without recursion: a chain of references can be long.
-struct Circles {
+/// The strongly connected components of a graph, found without recursion: a chain of references can be long.
+struct Cycles {
     /// The circle of each node; most are circles of one.
     of: Vec<usize>,
     count: usize,
@@ -221,13 +233,13 @@ struct Circles {
     real: bool,
 }
 
-impl Circles {
+impl Cycles {
     /// Whether there is any circle that deserves the name.
     fn any(&self) -> bool {
         self.real
     }
 
-    fn find(graph: &Graph, next: impl Fn(&super::graph::Node) -> Vec<usize>) -> Circles {
+    fn find(graph: &Graph, next: impl Fn(&super::graph::Node) -> Vec<usize>) -> Cycles {
         let edges: Vec<Vec<usize>> = graph.nodes.iter().map(next).collect();
         let count = edges.len();
         let mut search = Search {
@@ -236,7 +248,7 @@ impl Circles {
             low: vec![0; count],
             open: Vec::new(),
             is_open: vec![false; count],
-            circles: Circles { of: vec![0; count], count: 0, order: Vec::with_capacity(count), real: false },
+            circles: Cycles { of: vec![0; count], count: 0, order: Vec::with_capacity(count), real: false },
             next_number: 0,
         };
         for start in 0..count {
@@ -253,7 +265,7 @@ struct Search<'e> {
     low: Vec<usize>,
     open: Vec<usize>,
     is_open: Vec<bool>,
-    circles: Circles,
+    circles: Cycles,
     next_number: usize,
 }
 

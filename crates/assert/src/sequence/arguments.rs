@@ -1,8 +1,8 @@
-//! A check on what a tool was called with, and what came back.
+//! The check on a tool call's arguments and result.
 
 use serde_json::value::RawValue;
 
-use super::exact::{Exact, Unfit};
+use super::exact::{Exact, Incomparable};
 use super::part::{Part, brief, counted};
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
@@ -10,23 +10,23 @@ use crate::verdict::Verdict;
 /// Some call of a tool, or every one, has these members among its arguments, and this in its result.
 pub(super) struct Arguments {
     tool: String,
-    args: Option<Sought>,
-    result: Option<Sought>,
+    args: Option<ExpectedValue>,
+    result: Option<ExpectedValue>,
     all: bool,
     calls: usize,
     matched: bool,
     other: Option<Mismatch>,
 }
 
-/// A value that is looked for, and how it was written.
-pub(super) struct Sought {
+/// An expected value, parsed and as written.
+pub(super) struct ExpectedValue {
     value: Exact,
     text: String,
 }
 
-impl Sought {
-    pub(super) fn read(raw: &RawValue) -> Result<Sought, Unfit> {
-        Ok(Sought { value: Exact::read(raw.get())?, text: raw.get().to_owned() })
+impl ExpectedValue {
+    pub(super) fn read(raw: &RawValue) -> Result<ExpectedValue, Incomparable> {
+        Ok(ExpectedValue { value: Exact::read(raw.get())?, text: raw.get().to_owned() })
     }
 
     /// Whether it can be among arguments: they have names, or there are none.
@@ -46,11 +46,16 @@ struct Mismatch {
     expected: String,
     actual: String,
     /// Why what was sent cannot be compared at all.
-    unfit: Option<Unfit>,
+    unfit: Option<Incomparable>,
 }
 
 impl Arguments {
-    pub(super) fn new(tool: String, args: Option<Sought>, result: Option<Sought>, all: bool) -> Arguments {
+    pub(super) fn new(
+        tool: String,
+        args: Option<ExpectedValue>,
+        result: Option<ExpectedValue>,
+        all: bool,
+    ) -> Arguments {
         Arguments { tool, args, result, all, calls: 0, matched: false, other: None }
     }
 

@@ -1,8 +1,8 @@
-//! Checks on which steps there are, and how many.
+//! Checks on the presence and number of steps.
 
 use std::collections::HashSet;
 
-use super::part::{Part, Shown, brief, counted, listed, names_of};
+use super::part::{NamePreview, Part, brief, counted, listed, names_of};
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
 
@@ -105,12 +105,12 @@ impl Part for Unique {
 pub(super) struct Required {
     tools: Vec<String>,
     missing: HashSet<String>,
-    names: Shown,
+    names: NamePreview,
 }
 
 impl Required {
     pub(super) fn new(tools: Vec<String>) -> Required {
-        Required { missing: tools.iter().cloned().collect(), tools, names: Shown::default() }
+        Required { missing: tools.iter().cloned().collect(), tools, names: NamePreview::default() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! JSON values that are compared as they are written: numbers by their digits, and no member twice.
+//! Exact comparison of JSON values: numbers by their decimal digits, and no duplicate member names.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ const DEEPEST: usize = 127;
 pub(crate) enum Exact {
     Null,
     Bool(bool),
-    Number(Figure),
+    Number(ExactNumber),
     Text(String),
     List(Vec<Exact>),
     Members(BTreeMap<String, Exact>),
@@ -21,34 +21,36 @@ pub(crate) enum Exact {
 
 /// Why a value cannot be compared.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum Incomparable {
     /// A member is there twice, so that it has no one value.
-    Twice(String),
-    /// It is deeper than anybody needs.
+    DuplicateName(String),
+    /// The value is nested too deeply.
     Deep,
-    /// It is not JSON, or has a number or a string that stands for nothing.
+    /// The text is not JSON, or has a number or string without a value.
     Unreadable,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for Incomparable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unfit::Twice(name) => {
+            Incomparable::DuplicateName(name) => {
                 write!(formatter, "the member `{}` is there twice", super::part::brief(name))
             }
-            Unfit::Deep => write!(formatter, "it is deeper than {DEEPEST} levels"),
-            Unfit::Unreadable => formatter.write_str("it has a number or a string that stands for nothing"),
+            Incomparable::Deep => write!(formatter, "it is deeper than {DEEPEST} levels"),
+            Incomparable::Unreadable => {
+                formatter.write_str("it has a number or a string that stands for nothing")
+            }
         }
     }
 }
 
 impl Exact {
     /// Reads a value.
-    pub(crate) fn read(text: &str) -> Result<Exact, Unfit> {
+    pub(crate) fn read(text: &str) -> Result<Exact, Incomparable> {
         let mut reader = Reader { rest: text };
         let value = reader.value(DEEPEST)?;
         reader.space();
-        if reader.rest.is_empty() { Ok(value) } else { Err(Unfit::Unreadable) }
+        if reader.rest.is_empty() { Ok(value) } else { Err(Incomparable::Unreadable) }
     }
 
     /// Whether this is another value, or an object that has all its members and maybe more.
@@ -81,7 +83,7 @@ impl Exact {
 
 /// A number as it is written: some digits, of which neither the first nor the last is 0, and how many places they are moved.
 #[derive(Debug, Clone)]
-pub(crate) struct Figure {
+pub(crate) struct ExactNumber {
     negative: bool,
     digits: String,
     places: i64,
@@ -89,9 +91,9 @@ pub(crate) struct Figure {
     float: f64,
 }
 
-impl Figure {
+impl ExactNumber {
     /// Reads a JSON number.
-    pub(crate) fn read(text: &str) -> Option<Figure> {
+    pub(crate) fn read(text: &str) -> Option<ExactNumber> {
         let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
         let (whole, fraction) = match mantissa.split_once('.') {
@@ -110,12 +112,17 @@ impl Figure {
         let moved = exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(fraction.len()).ok()?)?;
         let digits = digits.trim_start_matches('0').to_owned();
         let places = if digits.is_empty() { 0 } else { moved.checked_add(dropped)? };
-        Some(Figure { negative: negative && !digits.is_empty(), digits, places, float: text.parse().ok()? })
+        Some(ExactNumber {
+            negative: negative && !digits.is_empty(),
+            digits,
+            places,
+            float: text.parse().ok()?,
+        })
     }
 
     /// Whether two numbers are the same, however they are written. Fractions may be written with more digits than were meant, so that
     /// they are the same if they are the same float.
-    pub(crate) fn same(&self, other: &Figure) -> bool {
+    pub(crate) fn same(&self, other: &ExactNumber) -> bool {
         match (self.places >= 0, other.places >= 0) {
             (false, false) => self.float.partial_cmp(&other.float).is_some_and(std::cmp::Ordering::is_eq),
             (true, true) => {
@@ -126,18 +133,18 @@ impl Figure {
     }
 }
 
-/// What is left of a text.
+/// A cursor over JSON text.
 struct Reader<'t> {
     rest: &'t str,
 }
 
 impl<'t> Reader<'t> {
     /// Reads a value in which at most so many others lie in each other.
-    fn value(&mut self, depth: usize) -> Result<Exact, Unfit> {
+    fn value(&mut self, depth: usize) -> Result<Exact, Incomparable> {
         self.space();
         match self.rest.bytes().next() {
-            Some(b'{') => self.members(depth.checked_sub(1).ok_or(Unfit::Deep)?),
-            Some(b'[') => self.list(depth.checked_sub(1).ok_or(Unfit::Deep)?),
+            Some(b'{') => self.members(depth.checked_sub(1).ok_or(Incomparable::Deep)?),
+            Some(b'[') => self.list(depth.checked_sub(1).ok_or(Incomparable::Deep)?),
             Some(b'"') => self.string().map(Exact::Text),
             _ => {
                 let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -146,13 +153,13 @@ impl<'t> Reader<'t> {
                     "null" => Ok(Exact::Null),
                     "true" => Ok(Exact::Bool(true)),
                     "false" => Ok(Exact::Bool(false)),
-                    number => Figure::read(number).map(Exact::Number).ok_or(Unfit::Unreadable),
+                    number => ExactNumber::read(number).map(Exact::Number).ok_or(Incomparable::Unreadable),
                 }
             }
         }
     }
 
-    fn list(&mut self, depth: usize) -> Result<Exact, Unfit> {
+    fn list(&mut self, depth: usize) -> Result<Exact, Incomparable> {
         let mut items = Vec::new();
         self.expect('[')?;
         if self.is_next(']') {
@@ -167,7 +174,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn members(&mut self, depth: usize) -> Result<Exact, Unfit> {
+    fn members(&mut self, depth: usize) -> Result<Exact, Incomparable> {
         let mut members = BTreeMap::new();
         self.expect('{')?;
         if self.is_next('}') {
@@ -179,7 +186,7 @@ impl<'t> Reader<'t> {
             self.expect(':')?;
             let value = self.value(depth)?;
             if members.contains_key(&name) {
-                return Err(Unfit::Twice(name));
+                return Err(Incomparable::DuplicateName(name));
             }
             members.insert(name, value);
             if self.is_next('}') {
@@ -189,15 +196,15 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn string(&mut self) -> Result<String, Unfit> {
+    fn string(&mut self) -> Result<String, Incomparable> {
         let mut escaped = false;
         let end = self.rest.bytes().skip(1).position(|byte| {
             let ends = byte == b'"' && !escaped;
             escaped = byte == b'\\' && !escaped;
             ends
         });
-        let text = self.take(end.ok_or(Unfit::Unreadable)? + 2)?;
-        serde_json::from_str::<Text<'_>>(text).map(Text::into_owned).map_err(|_| Unfit::Unreadable)
+        let text = self.take(end.ok_or(Incomparable::Unreadable)? + 2)?;
+        serde_json::from_str::<Text<'_>>(text).map(Text::into_owned).map_err(|_| Incomparable::Unreadable)
     }
 
     fn space(&mut self) {
@@ -211,12 +218,12 @@ impl<'t> Reader<'t> {
         rest.is_some()
     }
 
-    fn expect(&mut self, character: char) -> Result<(), Unfit> {
-        if self.is_next(character) { Ok(()) } else { Err(Unfit::Unreadable) }
+    fn expect(&mut self, character: char) -> Result<(), Incomparable> {
+        if self.is_next(character) { Ok(()) } else { Err(Incomparable::Unreadable) }
     }
 
-    fn take(&mut self, length: usize) -> Result<&'t str, Unfit> {
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Unfit::Unreadable)?;
+    fn take(&mut self, length: usize) -> Result<&'t str, Incomparable> {
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(Incomparable::Unreadable)?;
         self.rest = rest;
         Ok(taken)
     }
@@ -294,13 +301,13 @@ mod tests {
 
     #[test]
     fn what_has_no_one_value_cannot_be_compared() {
-        let twice = |name: &str| Unfit::Twice(name.to_owned());
+        let twice = |name: &str| Incomparable::DuplicateName(name.to_owned());
         assert_eq!(Exact::read(r#"{"a": 1, "a": 1}"#).unwrap_err(), twice("a"));
         assert_eq!(Exact::read(r#"[{"b": {"a": 1, "\u0061": 2}}]"#).unwrap_err(), twice("a"));
         let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(Exact::read(&deep(127)).is_ok());
-        assert_eq!(Exact::read(&deep(128)).unwrap_err(), Unfit::Deep);
-        assert_eq!(Exact::read(&deep(100_000)).unwrap_err(), Unfit::Deep);
+        assert_eq!(Exact::read(&deep(128)).unwrap_err(), Incomparable::Deep);
+        assert_eq!(Exact::read(&deep(100_000)).unwrap_err(), Incomparable::Deep);
         for text in [
             "",
             "{",
@@ -324,7 +331,7 @@ mod tests {
             "é",
             "[1}",
         ] {
-            assert_eq!(Exact::read(text).unwrap_err(), Unfit::Unreadable, "{text}");
+            assert_eq!(Exact::read(text).unwrap_err(), Incomparable::Unreadable, "{text}");
         }
     }
 
@@ -359,7 +366,7 @@ mod tests {
             for text in [text, json] {
                 match Exact::read(&text) {
                     Ok(_) => prop_assert!(serde_json::from_str::<&RawValue>(&text).is_ok(), "{}", text),
-                    Err(Unfit::Twice(_)) => {}
+                    Err(Incomparable::DuplicateName(_)) => {}
                     Err(_) => prop_assert!(serde_json::from_str::<Value>(&text).is_err(), "{}", text),
                 }
             }

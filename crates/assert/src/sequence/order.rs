@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::part::{Pair, Part, Shown, brief, counted, listed, names_of};
+use super::part::{NamePreview, Pair, Part, brief, counted, listed, names_of};
 use crate::text::Text;
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
@@ -11,12 +11,12 @@ use crate::verdict::Verdict;
 pub(super) struct Subsequence {
     tools: Vec<String>,
     found: usize,
-    names: Shown,
+    names: NamePreview,
 }
 
 impl Subsequence {
     pub(super) fn new(tools: Vec<String>) -> Subsequence {
-        Subsequence { tools, found: 0, names: Shown::default() }
+        Subsequence { tools, found: 0, names: NamePreview::default() }
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Run {
     matched: usize,
     longest: usize,
     found: Option<usize>,
-    names: Shown,
+    names: NamePreview,
 }
 
 impl Run {
@@ -64,7 +64,7 @@ impl Run {
             matched: 0,
             longest: 0,
             found: None,
-            names: Shown::default(),
+            names: NamePreview::default(),
         };
         for end in 1..run.tools.len() {
             let before = run.fallback.get(end).copied().unwrap_or(0);
@@ -165,7 +165,7 @@ impl Transitions {
 /// The pairs for looking up, and for showing.
 pub(crate) fn allowed(pairs: &[Pair<'_>]) -> (HashMap<String, HashSet<String>>, String) {
     let mut allowed: HashMap<String, HashSet<String>> = HashMap::new();
-    let mut shown = Shown::default();
+    let mut shown = NamePreview::default();
     for pair in pairs {
         allowed.entry(pair.from.to_string()).or_default().insert(pair.to.to_string());
         shown.note(&format!("{} → {}", brief(&pair.from), brief(&pair.to)));

@@ -1,4 +1,4 @@
-//! What the checks on traces and on trees of traces have in common.
+//! Helpers shared by the checks on traces and on trace trees.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ pub(crate) trait Part: Send {
     /// Sees the next step, which has this index.
     fn step(&mut self, index: usize, step: &Step<'_>);
 
-    /// What it finds in a trace that has this head and exactly the steps seen so far. A failure is hard here.
+    /// The verdict on a trace with this head and exactly the steps seen so far. A failure is hard here.
     fn finding(&self, seen: usize, head: &Head<'_>) -> Verdict;
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn names_of<'s>(step: &'s Step<'_>) -> Cow<'s, str> {
 
 /// Names as a list that is short enough to be shown.
 pub(crate) fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    let mut shown = Shown::default();
+    let mut shown = NamePreview::default();
     for name in names {
         shown.note(name);
     }
@@ -210,12 +210,12 @@ pub(crate) fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 
 /// The first names of a sequence, and how many there are.
 #[derive(Default)]
-pub(crate) struct Shown {
+pub(crate) struct NamePreview {
     first: Vec<String>,
     total: usize,
 }
 
-impl Shown {
+impl NamePreview {
     pub(crate) fn note(&mut self, name: &str) {
         self.add(|| brief(name));
     }
@@ -232,7 +232,7 @@ impl Shown {
     }
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for NamePreview {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.first.is_empty() {
             return formatter.write_str("nothing");

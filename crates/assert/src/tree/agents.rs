@@ -1,4 +1,4 @@
-//! Checks on which agents act, what they say, and whom they call.
+//! Checks on which agents act, what they output, and which agents they call.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,18 +10,18 @@ use crate::trace::{Head, Step};
 use crate::verdict::{Verdict, shortened};
 
 /// Each of these agents acts.
-pub(super) struct Called {
+pub(super) struct RequiredAgents {
     agents: Vec<String>,
     missing: HashSet<String>,
 }
 
-impl Called {
-    pub(super) fn new(agents: Vec<String>) -> Called {
-        Called { missing: agents.iter().cloned().collect(), agents }
+impl RequiredAgents {
+    pub(super) fn new(agents: Vec<String>) -> RequiredAgents {
+        RequiredAgents { missing: agents.iter().cloned().collect(), agents }
     }
 }
 
-impl Part for Called {
+impl Part for RequiredAgents {
     fn step(&mut self, index: usize, step: &Step<'_>) {
         if !self.missing.is_empty() {
             walk::traces(index, step, &mut |below, _, _| {

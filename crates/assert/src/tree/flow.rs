@@ -1,4 +1,4 @@
-//! A check on whether what one agent found reached another.
+//! The check that data of one agent reached another.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ pub(super) struct Flow {
     from: String,
     to: String,
     field: String,
-    /// What was found so far, without the outermost trace.
-    met: Met,
+    /// The state so far, without the outermost trace.
+    met: FlowState,
     values: BTreeSet<Needle>,
     inputs: BTreeSet<String>,
     work: Work,
 }
 
-/// What was met of the two agents.
+/// The texts seen of the two agents.
 #[derive(Clone, Default)]
-struct Met {
+struct FlowState {
     from: bool,
     to: bool,
     /// Where the member was first, and its value.
@@ -70,7 +70,7 @@ impl Flow {
             from,
             to,
             field,
-            met: Met::default(),
+            met: FlowState::default(),
             values: BTreeSet::new(),
             inputs: BTreeSet::new(),
             work: Work { left: WORK, exhausted: false },
@@ -80,7 +80,7 @@ impl Flow {
     /// Notes one trace; what it adds to the values and the inputs is returned.
     fn meet(
         &self,
-        met: &mut Met,
+        met: &mut FlowState,
         head: &Head<'_>,
         place: &dyn std::fmt::Display,
     ) -> (Option<Needle>, Option<String>) {
@@ -116,7 +116,7 @@ impl Flow {
             || input.is_some_and(|input| self.values.iter().any(|value| pair(value, input)))
     }
 
-    fn note(&mut self, head: &Head<'_>, place: &walk::Place<'_>) {
+    fn note(&mut self, head: &Head<'_>, place: &walk::StepPath<'_>) {
         if self.met.flowed || self.work.exhausted {
             return;
         }

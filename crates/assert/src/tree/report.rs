@@ -1,4 +1,4 @@
-//! A look at a whole tree of traces.
+//! Summary of a trace tree: depth, agents and totals.
 
 use std::collections::HashSet;
 
@@ -8,12 +8,12 @@ use crate::trace::{Step, StepKind, Trace};
 /// How deep traces may lie in each other.
 const DEEPEST: usize = 5;
 
-/// What a tree of traces is like.
+/// The summary of a trace tree.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TreeReport {
     /// Whether nothing is wrong with it.
     pub valid: bool,
-    /// What is wrong: the first problem found, or nothing.
+    /// The first problem, or none.
     pub errors: Vec<String>,
     /// How deep traces lie in each other; a trace alone has depth 0.
     pub depth: usize,

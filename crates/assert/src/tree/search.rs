@@ -1,7 +1,7 @@
-//! Looking for what one agent said in what another was told.
+//! Search for one agent's output in another agent's input.
 
 use crate::raw::{normalised, plain};
-use crate::sequence::Figure;
+use crate::sequence::ExactNumber;
 
 /// A text that is looked for in JSON.
 pub(super) struct Wanted {
@@ -47,7 +47,7 @@ pub(super) enum Needle {
 }
 
 impl Needle {
-    /// What to look for if this JSON value is looked for; nothing if the value says nothing.
+    /// The search pattern for a JSON value; none if the value is empty.
     pub(super) fn of(json: &str) -> Option<Needle> {
         let json = json.trim();
         match json.chars().next()? {
@@ -91,7 +91,7 @@ fn lowered(text: &str) -> String {
 }
 
 fn has_token(json: &str, token: &str) -> bool {
-    let number = Figure::read(token);
+    let number = ExactNumber::read(token);
     let is_it = |found: &str| {
         // The stop that ends a sentence is no part of the number before it.
         let found = found.trim_end_matches(['.', '-', '+']);
@@ -100,7 +100,7 @@ fn has_token(json: &str, token: &str) -> bool {
             || may_be_number
                 && number
                     .as_ref()
-                    .is_some_and(|number| Figure::read(found).is_some_and(|found| found.same(number)))
+                    .is_some_and(|number| ExactNumber::read(found).is_some_and(|found| found.same(number)))
     };
     let mut start = None;
     let mut characters = json.char_indices();

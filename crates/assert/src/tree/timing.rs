@@ -1,8 +1,8 @@
-//! Checks on when agents act. A step belongs to the agent that it names, or else to the agent of its trace.
+//! Checks on wall time and concurrency. A step belongs to the agent that it names, or else to the agent of its trace.
 
 use std::collections::HashMap;
 
-use super::walk::{self, Place, Spot};
+use super::walk::{self, StepPath, StepPathBuf};
 use crate::sequence::part::{Part, brief, listed};
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
@@ -12,9 +12,9 @@ use crate::verdict::Verdict;
 struct Span {
     steps: usize,
     start: Option<f64>,
-    start_at: Spot,
+    start_at: StepPathBuf,
     end: Option<f64>,
-    end_at: Spot,
+    end_at: StepPathBuf,
     /// The first step that does not say when it began.
     without_start: Option<String>,
     /// The first step that does not say when it ended.
@@ -26,7 +26,7 @@ struct Span {
 }
 
 impl Span {
-    fn note(&mut self, step: &Step<'_>, place: &Place<'_>) {
+    fn note(&mut self, step: &Step<'_>, place: &StepPath<'_>) {
         self.steps += 1;
         match step.started_at_ms {
             None if self.without_start.is_none() => self.without_start = Some(place.to_string()),

@@ -1,11 +1,11 @@
-//! Checks on sums over all traces.
+//! Checks on sums over all traces of a tree.
 
 use super::walk;
 use crate::sequence::part::{Part, brief};
 use crate::trace::{Head, Metadata, Step};
 use crate::verdict::Verdict;
 
-/// What is summed.
+/// The summed quantity.
 #[derive(Clone, Copy)]
 pub(super) enum Quantity {
     Cost,
@@ -91,7 +91,7 @@ pub(super) struct Total {
     below: Sum,
 }
 
-/// What traces say, added up.
+/// Sums over traces.
 #[derive(Clone, Default)]
 struct Sum {
     /// Nothing as long as no trace says it.

@@ -1,24 +1,24 @@
-//! Walking through what lies below a step, knowing where one is.
+//! Depth-first traversal of sub-traces, with the path of each step.
 
 use std::fmt;
 
 use crate::trace::{Head, Step, Trace};
 
-/// Where a step is: its index, and the place of the agent call above it.
+/// The path of a step: its index, and the path of the agent call above it.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'p> {
-    above: Option<&'p Place<'p>>,
+pub(super) struct StepPath<'p> {
+    above: Option<&'p StepPath<'p>>,
     index: usize,
 }
 
-impl Place<'_> {
+impl StepPath<'_> {
     /// How many agent calls lie above; none above a step of the outermost trace.
     pub(super) fn depth(&self) -> usize {
         self.above.map_or(0, |above| above.depth() + 1)
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for StepPath<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(above) = self.above {
             write!(formatter, "{above}.sub_trace.")?;
@@ -27,12 +27,12 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// A place that is kept: writing another one over it seldom needs new memory.
+/// An owned path. Overwriting it reuses its memory.
 #[derive(Clone, Default)]
-pub(super) struct Spot(Vec<usize>);
+pub(super) struct StepPathBuf(Vec<usize>);
 
-impl Spot {
-    pub(super) fn set(&mut self, place: &Place<'_>) {
+impl StepPathBuf {
+    pub(super) fn set(&mut self, place: &StepPath<'_>) {
         self.0.clear();
         let mut here = Some(place);
         while let Some(place) = here {
@@ -42,7 +42,7 @@ impl Spot {
     }
 }
 
-impl fmt::Display for Spot {
+impl fmt::Display for StepPathBuf {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, index) in self.0.iter().rev().enumerate() {
             let above = if number == 0 { "" } else { ".sub_trace." };
@@ -53,31 +53,31 @@ impl fmt::Display for Spot {
 }
 
 /// Sees a trace, the head of the trace above it (nothing if that is the outermost), and the step that it belongs to.
-pub(super) type VisitTrace<'v> = dyn FnMut(&Trace<'_>, Option<&Head<'_>>, &Place<'_>) + 'v;
+pub(super) type VisitTrace<'v> = dyn FnMut(&Trace<'_>, Option<&Head<'_>>, &StepPath<'_>) + 'v;
 
 /// All traces below a step of the outermost trace, depth first.
 pub(super) fn traces(index: usize, step: &Step<'_>, visit: &mut VisitTrace<'_>) {
-    fn descend(step: &Step<'_>, above: Option<&Head<'_>>, place: &Place<'_>, visit: &mut VisitTrace<'_>) {
+    fn descend(step: &Step<'_>, above: Option<&Head<'_>>, place: &StepPath<'_>, visit: &mut VisitTrace<'_>) {
         let Some(below) = step.child() else { return };
         visit(below, above, place);
         for (index, step) in below.steps.iter().enumerate() {
-            descend(step, Some(&below.head), &Place { above: Some(place), index }, visit);
+            descend(step, Some(&below.head), &StepPath { above: Some(place), index }, visit);
         }
     }
-    descend(step, None, &Place { above: None, index }, visit);
+    descend(step, None, &StepPath { above: None, index }, visit);
 }
 
 /// Sees a step, the head of its trace (nothing if that is the outermost), and its place.
-pub(super) type VisitStep<'v> = dyn FnMut(&Step<'_>, Option<&Head<'_>>, &Place<'_>) + 'v;
+pub(super) type VisitStep<'v> = dyn FnMut(&Step<'_>, Option<&Head<'_>>, &StepPath<'_>) + 'v;
 
 /// A step of the outermost trace and all steps below it, depth first.
 pub(super) fn steps(index: usize, step: &Step<'_>, visit: &mut VisitStep<'_>) {
-    fn descend(step: &Step<'_>, within: Option<&Head<'_>>, place: &Place<'_>, visit: &mut VisitStep<'_>) {
+    fn descend(step: &Step<'_>, within: Option<&Head<'_>>, place: &StepPath<'_>, visit: &mut VisitStep<'_>) {
         visit(step, within, place);
         let Some(below) = step.child() else { return };
         for (index, step) in below.steps.iter().enumerate() {
-            descend(step, Some(&below.head), &Place { above: Some(place), index }, visit);
+            descend(step, Some(&below.head), &StepPath { above: Some(place), index }, visit);
         }
     }
-    descend(step, None, &Place { above: None, index }, visit);
+    descend(step, None, &StepPath { above: None, index }, visit);
 }

@@ -191,7 +191,13 @@ struct Question {
 }
 
 impl Judge {
-    fn ask(&self, asked: &Judgement, prompts: &Prompts, store: Option<&Store>, until: Instant) -> Answers {
+    fn ask(
+        &self,
+        asked: &Judgement,
+        prompts: &Prompts,
+        store: Option<&Store>,
+        until: Instant,
+    ) -> Answers<String> {
         let model = if asked.model.is_empty() { self.settings.model.clone() } else { asked.model.clone() };
         let samples = asked.repeat.unwrap_or(self.settings.samples);
         let question = |key: &str, user: &str, sample: u32, temperature: f64| Question {

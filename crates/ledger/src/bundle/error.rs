@@ -1,4 +1,4 @@
-//! What can be wrong with a bundle, and why one could not be made.
+//! Errors of bundle verification and export.
 
 use std::fmt;
 use std::io;
@@ -7,11 +7,12 @@ use proctor_core::record::LeafError;
 
 use super::frame::FrameKind;
 use super::source::SourceError;
+use super::verify::VisitError;
 use crate::checkpoint::CheckpointError;
 use crate::merkle::ProofRefusal;
 use crate::note::NoteError;
 
-/// What an error means for whoever asked.
+/// The two classes of verification errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
     /// The bundle is not what a ledger made: verification failed (exit 12).
@@ -20,9 +21,9 @@ pub enum ErrorClass {
     Unreadable,
 }
 
-/// Where in a bundle.
+/// A position in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct BundlePosition {
     /// The first byte of the frame.
     pub offset: u64,
     /// The number of the frame, from 0.
@@ -33,7 +34,7 @@ pub struct Place {
     pub seq: Option<u64>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BundlePosition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "byte {}, frame {}", self.offset, self.frame)?;
         if let Some(kind) = self.kind {
@@ -49,18 +50,18 @@ impl fmt::Display for Place {
 /// Why a bundle was refused: what is wrong, and where.
 #[derive(Debug)]
 pub struct BundleError {
-    /// Where.
-    pub place: Place,
-    /// What.
+    /// The position of the frame.
+    pub position: BundlePosition,
+    /// The violated rule.
     pub problem: Box<Problem>,
 }
 
 impl BundleError {
-    pub(super) fn new(place: Place, problem: Problem) -> BundleError {
-        BundleError { place, problem: Box::new(problem) }
+    pub(super) fn new(position: BundlePosition, problem: Problem) -> BundleError {
+        BundleError { position, problem: Box::new(problem) }
     }
 
-    /// What it means for whoever asked.
+    /// The class of the error, which decides the exit code.
     pub fn class(&self) -> ErrorClass {
         match *self.problem {
             Problem::Read(_) => ErrorClass::Unreadable,
@@ -71,7 +72,7 @@ impl BundleError {
 
 impl fmt::Display for BundleError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.place, self.problem)
+        write!(out, "{}: {}", self.position, self.problem)
     }
 }
 
@@ -81,7 +82,7 @@ impl std::error::Error for BundleError {
     }
 }
 
-/// What can be wrong with a bundle.
+/// Violations of the bundle format and its rules.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The input failed.
@@ -112,10 +113,10 @@ pub enum Problem {
         /// The most allowed.
         most: usize,
     },
-    /// The frame stands at the wrong place.
+    /// The frame is out of order.
     #[error("expected {expected} here")]
     Order {
-        /// What may stand there.
+        /// The frames that are allowed there.
         expected: &'static str,
     },
     /// The checkpoint's note is malformed.
@@ -234,7 +235,7 @@ pub enum Problem {
     },
     /// The visitor refused the record.
     #[error("{0}")]
-    Visitor(String),
+    Visitor(VisitError),
 }
 
 /// Why a bundle or a proof could not be made.
@@ -276,12 +277,12 @@ pub enum ExportError {
         /// The record.
         seq: u64,
     },
-    /// What the ledger holds is not what a bundle may hold.
+    /// A stored record violates a rule of bundles.
     #[error("record {seq} cannot be exported: {problem}; check the ledger with `proctor audit fsck`")]
     Damaged {
         /// The record.
         seq: u64,
-        /// What is wrong with it.
+        /// The violated rule.
         problem: Box<Problem>,
     },
     /// The records do not fit the checkpoint.

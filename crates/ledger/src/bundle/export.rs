@@ -1,14 +1,13 @@
-//! Writing a bundle.
+//! Bundle export.
 
 use std::io::{BufWriter, Write};
 
 use proctor_core::record::body_digest;
 
 use super::HEADER;
-use super::closure::read_facts;
+use super::closure::parse_leaf;
 use super::error::{ExportError, Problem};
 use super::frame::{FrameKind, MAX_BODY_BYTES, write_frame};
-use super::leaf::Facts;
 use super::rules::Rules;
 use super::source::{BundleSource, PAGE, SourceBody, SourceHashes, checkpoint_of, leaf_of};
 use crate::merkle::{Hash, ProofError, RightEdge, inclusion_proof, leaf_hash, verify_inclusion};
@@ -25,7 +24,7 @@ pub enum Selection {
     Part(Vec<u64>),
 }
 
-/// What was written.
+/// The content of an exported bundle, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportReport {
     /// How many records.
@@ -48,7 +47,7 @@ pub struct ExportReport {
 
 /// Writes a bundle of the selected records at the source's checkpoint.
 ///
-/// It holds no more than a page of leaves and one body at a time, and checks all that [`super::verify`] will check except
+/// Memory is bounded by a page of leaves and one body. Export checks all that [`super::verify`] will check except
 /// signatures: no bundle is finished that would be refused. `progress` is told how many records are written, and of how
 /// many.
 pub fn export(
@@ -67,7 +66,6 @@ pub fn export(
         root: checkpoint.root,
         edge: RightEdge::new(),
         rules: Rules::new(whole),
-        facts: Facts::new(),
         report: ExportReport {
             records: 0,
             bodies: 0,
@@ -97,7 +95,6 @@ struct Exporter<'a> {
     root: Hash,
     edge: RightEdge,
     rules: Rules,
-    facts: Facts,
     report: ExportReport,
 }
 
@@ -140,22 +137,22 @@ impl Exporter<'_> {
     }
 
     fn record(&mut self, seq: u64, leaf: &[u8]) -> Result<(), ExportError> {
-        read_facts(&mut self.facts, seq, leaf)?;
+        let record = parse_leaf(seq, leaf)?;
         let damaged = |problem| ExportError::Damaged { seq, problem: Box::new(problem) };
-        let body = match self.facts.body {
+        let body = match record.body {
             Some(digest) => match self.source.body(seq)? {
                 SourceBody::Present { salt, bytes } => Some((digest, salt, bytes)),
                 SourceBody::Erased | SourceBody::None => None,
             },
             None => None,
         };
-        self.rules.take(seq, &self.facts, body.is_some()).map_err(damaged)?;
+        self.rules.take(seq, &record, body.is_some()).map_err(damaged)?;
         self.frame(FrameKind::Leaf, &[&seq.to_be_bytes(), leaf])?;
         if let Some((digest, salt, bytes)) = body {
             if bytes.len() > MAX_BODY_BYTES {
                 return Err(ExportError::BodyTooLarge { seq, bytes: bytes.len() });
             }
-            if *body_digest(&salt, &bytes).as_bytes() != digest {
+            if body_digest(&salt, &bytes) != digest {
                 return Err(damaged(Problem::BodyDigest));
             }
             self.frame(FrameKind::Body, &[&salt, &bytes])?;

@@ -1,11 +1,11 @@
-//! Frames: how a bundle is cut into pieces, reading and writing.
+//! The frame codec of bundles: a bounded reader over a sliding window, and a writer.
 
 use std::io::{self, Read, Write};
 
 use proctor_core::record::MAX_LEAF;
 
 use super::HEADER;
-use super::error::{BundleError, Place, Problem};
+use super::error::{BundleError, BundlePosition, Problem};
 use crate::note::MAX_NOTE_BYTES;
 
 /// The most bytes of a body in a bundle, its salt not counted.
@@ -17,11 +17,11 @@ pub const MAX_PROOF_HASHES: usize = 64;
 /// Bytes of a salt.
 pub(super) const SALT_BYTES: usize = 32;
 
-/// Bytes of a sequence or a count.
-pub(super) const NUMBER_BYTES: usize = 8;
+/// The bytes of a sequence or a count in a payload.
+pub const NUMBER_BYTES: usize = 8;
 
-/// Bytes before a payload: type and length.
-pub(super) const FRAME_HEADER_BYTES: usize = 5;
+/// The bytes of a frame before its payload: type and length.
+pub const FRAME_HEADER_BYTES: usize = 5;
 
 /// How much is read at once, and the buffer's size as long as no body is larger.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -71,7 +71,7 @@ impl FrameKind {
         FrameKind::ALL.into_iter().find(|kind| kind.byte() == byte)
     }
 
-    /// What it is called in messages.
+    /// The word for messages.
     pub const fn word(self) -> &'static str {
         match self {
             FrameKind::WholeCheckpoint | FrameKind::PartCheckpoint => "checkpoint",
@@ -131,38 +131,40 @@ impl<'a> FrameReader<'a> {
 
     /// Takes the first line.
     pub(super) fn header(&mut self) -> Result<(), BundleError> {
-        let place = Place { offset: 0, frame: 0, kind: None, seq: None };
-        self.ensure(HEADER.len()).map_err(|error| BundleError::new(place, Problem::Read(error)))?;
+        let position = BundlePosition { offset: 0, frame: 0, kind: None, seq: None };
+        self.ensure(HEADER.len()).map_err(|error| BundleError::new(position, Problem::Read(error)))?;
         if self.bytes(0, HEADER.len()) != Some(HEADER.as_bytes()) {
-            return Err(BundleError::new(place, Problem::NotABundle));
+            return Err(BundleError::new(position, Problem::NotABundle));
         }
-        self.forget(HEADER.len(), 0);
+        self.consume(HEADER.len(), 0);
         Ok(())
     }
 
     /// The frame whose header is at `at` of the window, its payload read. `nth` is its number within the window.
     pub(super) fn frame(&mut self, at: usize, nth: u64) -> Result<Frame, BundleError> {
-        let mut place = self.place(at, nth);
+        let mut position = self.position(at, nth);
         let header = match self.ensure(at + FRAME_HEADER_BYTES) {
             Ok(true) => self.bytes(at, FRAME_HEADER_BYTES).and_then(|bytes| bytes.split_first_chunk::<1>()),
             Ok(false) => None,
-            Err(error) => return Err(BundleError::new(place, Problem::Read(error))),
+            Err(error) => return Err(BundleError::new(position, Problem::Read(error))),
         };
-        let Some(([byte], length)) = header else { return Err(BundleError::new(place, Problem::Truncated)) };
+        let Some(([byte], length)) = header else {
+            return Err(BundleError::new(position, Problem::Truncated));
+        };
         let Some(kind) = FrameKind::from_byte(*byte) else {
-            return Err(BundleError::new(place, Problem::UnknownFrame { byte: *byte }));
+            return Err(BundleError::new(position, Problem::UnknownFrame { byte: *byte }));
         };
-        place.kind = Some(kind);
+        position.kind = Some(kind);
         let length = length.try_into().map_or(u32::MAX, u32::from_be_bytes);
         let (least, most) = kind.bounds();
         let length = match usize::try_from(length) {
             Ok(length) if (least..=most).contains(&length) => length,
-            _ => return Err(BundleError::new(place, Problem::FrameLength { length, least, most })),
+            _ => return Err(BundleError::new(position, Problem::FrameLength { length, least, most })),
         };
         match self.ensure(at + FRAME_HEADER_BYTES + length) {
             Ok(true) => Ok(Frame { kind, at, length }),
-            Ok(false) => Err(BundleError::new(place, Problem::Truncated)),
-            Err(error) => Err(BundleError::new(place, Problem::Read(error))),
+            Ok(false) => Err(BundleError::new(position, Problem::Truncated)),
+            Err(error) => Err(BundleError::new(position, Problem::Read(error))),
         }
     }
 
@@ -173,7 +175,7 @@ impl<'a> FrameReader<'a> {
     }
 
     /// Drops the first bytes and frames of the window.
-    pub(super) fn forget(&mut self, bytes: usize, frames: u64) {
+    pub(super) fn consume(&mut self, bytes: usize, frames: u64) {
         self.start = self.start.saturating_add(bytes).min(self.end);
         self.offset += bytes as u64;
         self.frames += frames;
@@ -184,9 +186,9 @@ impl<'a> FrameReader<'a> {
         Ok(!self.ensure(1)?)
     }
 
-    /// The place of a frame of the window.
-    pub(super) fn place(&self, at: usize, nth: u64) -> Place {
-        Place { offset: self.offset + at as u64, frame: self.frames + nth, kind: None, seq: None }
+    /// The position of a frame of the window.
+    pub(super) fn position(&self, at: usize, nth: u64) -> BundlePosition {
+        BundlePosition { offset: self.offset + at as u64, frame: self.frames + nth, kind: None, seq: None }
     }
 
     fn bytes(&self, at: usize, length: usize) -> Option<&[u8]> {
@@ -261,11 +263,11 @@ mod tests {
         for (number, length) in (0u8..).zip(lengths) {
             let frame = frames.frame(0, 0).unwrap();
             assert_eq!(frames.payload(frame), vec![number; length]);
-            frames.forget(frame.end(), 1);
+            frames.consume(frame.end(), 1);
         }
         assert!(frames.is_at_end().unwrap());
         assert!(frames.buffer.len() <= SALT_BYTES + MAX_BODY_BYTES + FRAME_HEADER_BYTES);
-        let place = frames.place(0, 0);
-        assert_eq!((place.offset, place.frame), (bytes.len() as u64, lengths.len() as u64));
+        let position = frames.position(0, 0);
+        assert_eq!((position.offset, position.frame), (bytes.len() as u64, lengths.len() as u64));
     }
 }

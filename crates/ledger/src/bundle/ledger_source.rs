@@ -1,4 +1,4 @@
-//! A ledger on disk as the source of bundles.
+//! The bundle source for a ledger on disk.
 
 use std::ops::Range;
 

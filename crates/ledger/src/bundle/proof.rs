@@ -1,4 +1,4 @@
-//! Proof files: small texts that prove one thing about a ledger to somebody who has nothing else.
+//! Proof files: short texts that prove the inclusion of one record, or the consistency of two checkpoints, offline.
 //!
 //! About one record:
 //!
@@ -48,15 +48,15 @@ const MAX_BYTES: usize = MAX_LEAF.div_ceil(3) * 4 + MAX_PROOF_HASHES * 50 + 2 * 
 /// A record that was proven to be in a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProvenRecord {
-    /// Its place in the ledger.
+    /// The record's sequence.
     pub seq: u64,
     /// The canonical bytes of its envelope.
     pub leaf: Vec<u8>,
-    /// Its envelope.
+    /// The record's envelope.
     pub envelope: Envelope,
     /// The checkpoint that it was proven against.
     pub checkpoint: Checkpoint,
-    /// Who vouches for that checkpoint.
+    /// The signers of the checkpoint.
     pub signer: Signer,
 }
 
@@ -67,9 +67,9 @@ pub struct ProvenConsistency {
     pub old: Checkpoint,
     /// The newer checkpoint.
     pub new: Checkpoint,
-    /// Who vouches for the older one.
+    /// The signers of the older checkpoint.
     pub old_signer: Signer,
-    /// Who vouches for the newer one.
+    /// The signers of the newer checkpoint.
     pub new_signer: Signer,
 }
 

@@ -1,15 +1,23 @@
-//! What must hold among the records of a bundle, besides hashes and signatures. Export and verification share it.
+//! Consistency rules among the records of a bundle, besides hashes and signatures. Export and verification share them.
 
 use std::collections::{BTreeMap, HashSet};
 
-use proctor_core::record::RecordKind;
+use proctor_core::digest::Digest;
+use proctor_core::record::{LeafView, RecordKind};
 
 use super::error::Problem;
-use super::leaf::Facts;
 
-/// Follows the records of one bundle in order.
+/// The code of a policy record that names the policy that stayed in force, and holds no sources.
+const REFUSED: &str = "refused";
+
+/// Whether this is the record of a policy that came into force, which holds its sources.
+pub(super) fn loads_policy(record: &LeafView<'_>) -> bool {
+    record.kind == RecordKind::Policy && record.code != REFUSED && record.body.is_some()
+}
+
+/// The rules' state over the records of one bundle, in order.
 ///
-/// It remembers sixteen bytes of each record, its sequence in a part, and a little of each erased body.
+/// Memory: sixteen bytes a record, in a part its sequence too, and a map entry for each erased body.
 #[derive(Debug)]
 pub(super) struct Rules {
     ids: HashSet<[u8; 16]>,
@@ -18,7 +26,7 @@ pub(super) struct Rules {
     included: Option<Vec<u64>>,
     /// Bodies that are missing, and whether a record that says so has come.
     missing: BTreeMap<u64, bool>,
-    policies: HashSet<[u8; 32]>,
+    policies: HashSet<Digest>,
     kinds: [u64; RecordKind::ALL.len()],
     retracted: Vec<u64>,
     without_policy: u64,
@@ -39,34 +47,34 @@ impl Rules {
     }
 
     /// Takes the next record.
-    pub(super) fn take(&mut self, seq: u64, facts: &Facts, has_body: bool) -> Result<(), Problem> {
-        if let Some(link) = facts.links.iter().find(|link| **link >= seq) {
-            return Err(Problem::LinkForward { link: *link });
+    pub(super) fn take(&mut self, seq: u64, record: &LeafView<'_>, has_body: bool) -> Result<(), Problem> {
+        if let Some(link) = record.links().find(|link| *link >= seq) {
+            return Err(Problem::LinkForward { link });
         }
-        if !self.ids.insert(facts.id) {
+        if !self.ids.insert(*record.id.as_bytes()) {
             return Err(Problem::IdTwice);
         }
-        if facts.once.is_some_and(|key| !self.once.insert(key)) {
+        if record.once.as_ref().is_some_and(|key| !self.once.insert(key_digest(key))) {
             return Err(Problem::OnceTwice);
         }
-        match (facts.body.is_some(), has_body) {
+        match (record.body.is_some(), has_body) {
             (false, true) => return Err(Problem::BodyUnexpected),
             (true, false) => {
                 self.missing.insert(seq, false);
             }
             _ => {}
         }
-        match facts.kind {
-            RecordKind::Erasure => self.take_erasure(facts)?,
-            RecordKind::Retracted => self.retracted.extend_from_slice(&facts.links),
-            RecordKind::Policy if facts.loads_policy() => self.policies.extend(facts.policy),
-            RecordKind::Decision if facts.policy.is_some_and(|digest| !self.policies.contains(&digest)) => {
+        match record.kind {
+            RecordKind::Erasure => self.take_erasure(record)?,
+            RecordKind::Retracted => self.retracted.extend(record.links()),
+            RecordKind::Policy if loads_policy(record) => self.policies.extend(record.policy),
+            RecordKind::Decision if record.policy.is_some_and(|digest| !self.policies.contains(&digest)) => {
                 self.without_policy += 1;
             }
             _ => {}
         }
-        let place = RecordKind::ALL.iter().position(|kind| *kind == facts.kind);
-        if let Some(count) = place.and_then(|place| self.kinds.get_mut(place)) {
+        let index = RecordKind::ALL.iter().position(|kind| *kind == record.kind);
+        if let Some(count) = index.and_then(|index| self.kinds.get_mut(index)) {
             *count += 1;
         }
         if let Some(included) = &mut self.included {
@@ -102,12 +110,12 @@ impl Rules {
         self.retracted
     }
 
-    fn take_erasure(&mut self, facts: &Facts) -> Result<(), Problem> {
-        for target in &facts.links {
-            if let Some(explained) = self.missing.get_mut(target) {
+    fn take_erasure(&mut self, record: &LeafView<'_>) -> Result<(), Problem> {
+        for target in record.links() {
+            if let Some(explained) = self.missing.get_mut(&target) {
                 *explained = true;
-            } else if self.includes(*target) {
-                return Err(Problem::NotErased { target: *target });
+            } else if self.includes(target) {
+                return Err(Problem::NotErased { target });
             }
         }
         Ok(())
@@ -117,4 +125,11 @@ impl Rules {
     fn includes(&self, seq: u64) -> bool {
         self.included.as_ref().is_none_or(|included| included.binary_search(&seq).is_ok())
     }
+}
+
+/// Half of a key's SHA-256: enough that two keys are not confused, at half the memory.
+fn key_digest(key: &str) -> [u8; 16] {
+    let digest = Digest::of(key.as_bytes());
+    let (half, _) = digest.as_bytes().split_first_chunk::<16>().unwrap_or((&[0; 16], &[]));
+    *half
 }

@@ -1,6 +1,6 @@
-//! What a bundle is made from.
+//! The trait through which export reads a ledger.
 
-use proctor_core::record::{Envelope, RecordKind};
+use proctor_core::record::{LeafView, RecordKind};
 
 use super::error::ExportError;
 use crate::checkpoint::Checkpoint;
@@ -30,26 +30,25 @@ pub trait BundleSource {
     fn of_kinds(&self, kinds: &[RecordKind], from: u64) -> Result<FoundRecords, SourceError> {
         let leaves = self.leaves(from, PAGE)?;
         let next = (!leaves.is_empty()).then(|| from.saturating_add(leaves.len() as u64));
-        let fits =
-            |leaf: &Vec<u8>| Envelope::from_leaf(leaf).is_ok_and(|envelope| kinds.contains(&envelope.kind));
+        let fits = |leaf: &Vec<u8>| LeafView::parse(leaf).is_ok_and(|record| kinds.contains(&record.kind));
         let records = (from..).zip(leaves).filter(|(_, leaf)| fits(leaf)).collect();
         Ok(FoundRecords { records, next })
     }
 }
 
-/// What became of a record's body.
+/// The state of a record's body.
 #[derive(Clone, PartialEq, Eq)]
 pub enum SourceBody {
-    /// It is there.
+    /// The body is stored.
     Present {
         /// The salt.
         salt: [u8; 32],
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// The record had one, which is gone.
+    /// The record had a body, which was erased.
     Erased,
-    /// The record has none.
+    /// The record has no body.
     None,
 }
 

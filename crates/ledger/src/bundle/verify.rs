@@ -1,14 +1,13 @@
-//! Verifying a bundle in one pass.
+//! Bundle verification in one pass, in memory that does not grow with the bodies.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use proctor_core::digest::Digest;
-use proctor_core::record::{Envelope, LeafError, RecordKind};
+use proctor_core::record::{Envelope, LeafError, LeafView, RecordKind};
 
-use super::error::{BundleError, Place, Problem};
+use super::error::{BundleError, BundlePosition, Problem};
 use super::frame::{Frame, FrameKind, FrameReader, NUMBER_BYTES, SALT_BYTES};
-use super::leaf::Facts;
 use super::rules::Rules;
 use super::source::line_order;
 use crate::checkpoint::Checkpoint;
@@ -19,7 +18,10 @@ use crate::note::Note;
 /// Records between two calls of the progress function.
 const PROGRESS_STEP: u64 = 4096;
 
-/// What a bundle is checked against.
+/// Why a visitor refuses a record.
+pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Requirements on a bundle besides its own consistency.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Check<'a> {
     /// Whose signatures count. Without it everything but the signatures is checked.
@@ -34,26 +36,26 @@ pub struct Check<'a> {
 /// is known at the end. The same holds for `erased`: the record that says so comes later.
 #[derive(Debug, Clone, Copy)]
 pub struct Visited<'a> {
-    /// Its place in the ledger.
+    /// The record's sequence.
     pub seq: u64,
     /// The canonical bytes of its envelope.
     pub leaf: &'a [u8],
-    /// What it is about.
+    /// The record's kind.
     pub kind: RecordKind,
-    /// Its body, if it has one that is there.
+    /// The body, if the bundle has it.
     pub body: Option<&'a [u8]>,
-    /// Whether it has a body that is gone.
+    /// Whether the record's body was erased.
     pub erased: bool,
 }
 
 impl Visited<'_> {
-    /// Its envelope. The leaf was checked to be canonical, but is decoded only now.
+    /// Decodes the envelope. Verification has only checked the leaf.
     pub fn envelope(&self) -> Result<Envelope, LeafError> {
         Envelope::from_leaf(self.leaf)
     }
 }
 
-/// Who vouches for a bundle.
+/// The signers of a bundle's checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one for a whole bundle")]
 pub enum Signer {
@@ -68,7 +70,7 @@ pub enum Signer {
     Unknown,
 }
 
-/// What a verified bundle holds.
+/// The content of a verified bundle, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleReport {
     /// Whether it holds all records of its checkpoint.
@@ -85,7 +87,7 @@ pub struct BundleReport {
     pub root: Hash,
     /// The ledger's name.
     pub origin: String,
-    /// Who vouches for it.
+    /// The signers of the checkpoint.
     pub signer: Signer,
     /// How many records of each kind.
     pub kinds: BTreeMap<RecordKind, u64>,
@@ -97,18 +99,18 @@ pub struct BundleReport {
 
 /// Checks a bundle, and shows each record to `visit` in order, after the record's own checks.
 ///
-/// What was visited counts only if the result is a report. An error of `visit` refuses the bundle with its words.
+/// Visited records are verified only if the result is a report. An error of `visit` refuses the bundle.
 /// `progress` is told how many records came and how many there will be (0: not known).
 pub fn verify(
     input: &mut dyn Read,
     check: &Check<'_>,
-    visit: &mut dyn FnMut(&Visited<'_>) -> Result<(), String>,
+    visit: &mut dyn FnMut(&Visited<'_>) -> Result<(), VisitError>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<BundleReport, BundleError> {
     let mut frames = FrameReader::new(input);
     frames.header()?;
     let (head, checkpoint) = frames.frame(0, 0)?.checkpoint(&frames, check)?;
-    frames.forget(head.length, 1);
+    frames.consume(head.length, 1);
 
     let mut verifier = Verifier {
         whole: head.whole,
@@ -116,7 +118,6 @@ pub fn verify(
         root: checkpoint.root,
         edge: RightEdge::new(),
         rules: Rules::new(head.whole),
-        facts: Facts::new(),
         previous: None,
         records: 0,
         bodies: 0,
@@ -127,7 +128,7 @@ pub fn verify(
         match frame.kind {
             FrameKind::Leaf => {
                 let (bytes, count) = verifier.record(&mut frames, frame, visit)?;
-                frames.forget(bytes, count);
+                frames.consume(bytes, count);
             }
             FrameKind::End => break frame,
             _ => return Err(misplaced(&frames, frame, 0, "a leaf or the end")),
@@ -178,7 +179,7 @@ pub(super) fn check_note(note: &[u8], trust: Option<&Trust>) -> Result<(Checkpoi
     Ok((checkpoint, signer))
 }
 
-/// What the first frame said, besides the checkpoint.
+/// The first frame, without the checkpoint.
 struct Head {
     whole: bool,
     signer: Signer,
@@ -197,7 +198,7 @@ impl Frame {
             FrameKind::PartCheckpoint => false,
             _ => return Err(misplaced(frames, self, 0, "the checkpoint")),
         };
-        let refuse = |problem| BundleError::new(place_of(frames, self, 0, None), problem);
+        let refuse = |problem| BundleError::new(position_of(frames, self, 0, None), problem);
         let (checkpoint, signer) = check_note(frames.payload(self), check.trust).map_err(refuse)?;
         if let Some(at_least) = check.at_least_size.filter(|at_least| checkpoint.size < *at_least) {
             return Err(refuse(Problem::RolledBack { size: checkpoint.size, at_least }));
@@ -212,7 +213,6 @@ struct Verifier {
     root: Hash,
     edge: RightEdge,
     rules: Rules,
-    facts: Facts,
     previous: Option<u64>,
     records: u64,
     bodies: u64,
@@ -224,7 +224,7 @@ impl Verifier {
         &mut self,
         frames: &mut FrameReader<'_>,
         leaf_frame: Frame,
-        visit: &mut dyn FnMut(&Visited<'_>) -> Result<(), String>,
+        visit: &mut dyn FnMut(&Visited<'_>) -> Result<(), VisitError>,
     ) -> Result<(usize, u64), BundleError> {
         // All frames of the record are read first, because reading may move the window.
         let (mut next, mut count) = (leaf_frame.end(), 1);
@@ -238,16 +238,15 @@ impl Verifier {
 
         let frames = &*frames;
         let (seq, leaf) = split_number(frames.payload(leaf_frame));
-        let refuse = |frame, nth, problem| BundleError::new(place_of(frames, frame, nth, Some(seq)), problem);
+        let refuse =
+            |frame, nth, problem| BundleError::new(position_of(frames, frame, nth, Some(seq)), problem);
         self.take_sequence(seq).map_err(|problem| refuse(leaf_frame, 0, problem))?;
-        self.facts.read(leaf).map_err(|error| refuse(leaf_frame, 0, Problem::Leaf(error)))?;
+        let record = LeafView::parse(leaf).map_err(|error| refuse(leaf_frame, 0, Problem::Leaf(error)))?;
 
         let body = body_frame.map(|frame| frames.payload(frame));
-        self.rules
-            .take(seq, &self.facts, body.is_some())
-            .map_err(|problem| refuse(leaf_frame, 0, problem))?;
-        if let (Some(frame), Some(salted), Some(digest)) = (body_frame, body, &self.facts.body) {
-            if Digest::of(salted).as_bytes() != digest {
+        self.rules.take(seq, &record, body.is_some()).map_err(|problem| refuse(leaf_frame, 0, problem))?;
+        if let (Some(frame), Some(salted), Some(digest)) = (body_frame, body, record.body) {
+            if Digest::of(salted) != digest {
                 return Err(refuse(frame, 1, Problem::BodyDigest));
             }
             self.bodies += 1;
@@ -270,9 +269,9 @@ impl Verifier {
         }
         self.records += 1;
         let bytes = body.and_then(|salted| salted.get(SALT_BYTES..));
-        let erased = self.facts.body.is_some() && bytes.is_none();
-        visit(&Visited { seq, leaf, kind: self.facts.kind, body: bytes, erased })
-            .map_err(|words| refuse(leaf_frame, 0, Problem::Visitor(words)))?;
+        let erased = record.body.is_some() && bytes.is_none();
+        visit(&Visited { seq, leaf, kind: record.kind, body: bytes, erased })
+            .map_err(|error| refuse(leaf_frame, 0, Problem::Visitor(error)))?;
         Ok((next, count))
     }
 
@@ -292,8 +291,8 @@ impl Verifier {
 
     /// Takes the end frame, and checks what is known only then.
     fn end(&self, frames: &mut FrameReader<'_>, frame: Frame) -> Result<(), BundleError> {
-        let place = place_of(frames, frame, 0, None);
-        let refuse = |problem| Err(BundleError::new(place, problem));
+        let position = position_of(frames, frame, 0, None);
+        let refuse = |problem| Err(BundleError::new(position, problem));
         let (leaves, rest) = split_number(frames.payload(frame));
         let (bodies, _) = split_number(rest);
         if (leaves, bodies) != (self.records, self.bodies) {
@@ -307,10 +306,13 @@ impl Verifier {
             return refuse(Problem::Root);
         }
         if let Some(seq) = self.rules.unexplained() {
-            return Err(BundleError::new(Place { seq: Some(seq), ..place }, Problem::BodyMissing));
+            return Err(BundleError::new(
+                BundlePosition { seq: Some(seq), ..position },
+                Problem::BodyMissing,
+            ));
         }
-        frames.forget(frame.end(), 1);
-        let after = frames.place(0, 0);
+        frames.consume(frame.end(), 1);
+        let after = frames.position(0, 0);
         match frames.is_at_end() {
             Ok(true) => Ok(()),
             Ok(false) => Err(BundleError::new(after, Problem::Surplus)),
@@ -319,12 +321,12 @@ impl Verifier {
     }
 }
 
-fn place_of(frames: &FrameReader<'_>, frame: Frame, nth: u64, seq: Option<u64>) -> Place {
-    Place { kind: Some(frame.kind), seq, ..frames.place(frame.at, nth) }
+fn position_of(frames: &FrameReader<'_>, frame: Frame, nth: u64, seq: Option<u64>) -> BundlePosition {
+    BundlePosition { kind: Some(frame.kind), seq, ..frames.position(frame.at, nth) }
 }
 
 fn misplaced(frames: &FrameReader<'_>, frame: Frame, nth: u64, expected: &'static str) -> BundleError {
-    BundleError::new(place_of(frames, frame, nth, None), Problem::Order { expected })
+    BundleError::new(position_of(frames, frame, nth, None), Problem::Order { expected })
 }
 
 /// The number that a payload begins with; the frame's bounds see to it that it is there.

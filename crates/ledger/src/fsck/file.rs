@@ -1,4 +1,4 @@
-//! Checking the files before their content.
+//! Checks of the database file and its write-ahead log, before their content is read.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! What a check finds.
+//! Findings: the kinds of damage that `fsck` reports.
 
 use std::fmt;
 
-/// What kind of thing is wrong. Each has a code word that does not change.
+/// Kinds of findings. Each has a code word that does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FindingKind {
     /// The file is missing, is no database, or cannot be read.
@@ -65,7 +65,7 @@ impl FindingKind {
         }
     }
 
-    /// What to do about it.
+    /// Advice for the operator.
     const fn advice(self) -> &'static str {
         match self {
             FindingKind::Unreadable | FindingKind::Truncated | FindingKind::Wal | FindingKind::Database => {
@@ -101,13 +101,13 @@ impl fmt::Display for FindingKind {
 /// One thing that is wrong, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of damage.
     pub kind: FindingKind,
-    /// What is wrong.
+    /// The description of the damage.
     pub what: String,
     /// Where: a file, a table, a record.
     pub where_: String,
-    /// What to do about it.
+    /// Advice for the operator.
     pub advice: &'static str,
 }
 

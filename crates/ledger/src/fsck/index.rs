@@ -1,4 +1,4 @@
-//! Checking the index against one block of records.
+//! Check of the search index against one block of records.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::store::index::{Bits, BlockRow, Dimension, find_term, read_block, set_bit, terms_of};
 use crate::store::schema::{BLOCK, to_sql};
 
-/// What the index has to say about the block that is being read.
+/// The index rows that the records of the current block require.
 pub(super) struct BlockCheck {
     row: BlockRow,
     terms: BTreeMap<(Dimension, String), Bits>,

@@ -1,4 +1,4 @@
-//! Going through all records, with everything that belongs to each.
+//! Sequential check of all records: leaf, hash, body, links, `once` keys, tiles and checkpoints.
 
 use std::collections::BTreeSet;
 
@@ -258,7 +258,7 @@ impl Walk<'_> {
         let where_ = format!("checkpoint of {size} records");
         let Some(key) = self.key else { return Ok(()) };
         match read_checkpoint(&CheckpointRow { size, note }, key) {
-            Err(reason) => self.report.add(FindingKind::Checkpoint, where_, reason),
+            Err(error) => self.report.add(FindingKind::Checkpoint, where_, error.to_string()),
             Ok(root) if self.whole && root != self.tree.root() => {
                 self.report.add(
                     FindingKind::Checkpoint,

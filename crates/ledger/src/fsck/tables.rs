@@ -1,4 +1,4 @@
-//! Checking the tables as a whole.
+//! Checks of whole tables: schema, metadata, row counts and derived state.
 
 use std::collections::BTreeMap;
 

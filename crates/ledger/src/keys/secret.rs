@@ -1,4 +1,4 @@
-//! The secret half of a key: never printed, wiped when dropped.
+//! Secret keys: redacted in `Debug`, zeroized when dropped.
 
 use super::{Algorithm, KeyNameError, VerifierKey, check_key_name};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -58,7 +58,7 @@ impl SecretKey {
         self.verifier.name()
     }
 
-    /// What the key signs.
+    /// The signature algorithm.
     pub const fn algorithm(&self) -> Algorithm {
         self.verifier.algorithm()
     }

@@ -1,4 +1,4 @@
-//! The trust file: whose signatures count.
+//! The trust file: the public keys of ledgers, witnesses and approvers whose signatures are accepted.
 
 use super::{Algorithm, VerifierKey, VerifierKeyError};
 use std::str::FromStr;
@@ -22,7 +22,7 @@ pub struct Trust {
     pub quorum: usize,
 }
 
-/// What is wrong with a trust file, and where.
+/// An error in a trust file, with its line and column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("trust file, line {line}, column {column}: {problem}")]
 pub struct TrustError {
@@ -30,11 +30,11 @@ pub struct TrustError {
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The violated rule.
     pub problem: TrustProblem,
 }
 
-/// What can be wrong in a trust file.
+/// Violations of the trust file's format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrustProblem {
     /// The file is too large to be a trust file.
@@ -54,7 +54,7 @@ pub enum TrustProblem {
     NothingFollows {
         /// The first word.
         word: String,
-        /// What it needs.
+        /// The missing operand.
         expected: &'static str,
     },
     /// Something follows the value.
@@ -68,9 +68,9 @@ pub enum TrustProblem {
     WrongAlgorithm {
         /// The first word.
         role: &'static str,
-        /// What the role signs with.
+        /// The algorithm of the role.
         expected: Algorithm,
-        /// What the key signs.
+        /// The algorithm of the key.
         found: Algorithm,
     },
     /// The same public key was named before: one witness would count twice, or a ledger would witness itself.

@@ -1,10 +1,10 @@
-//! Making roots and proofs from stored hashes of complete subtrees.
+//! Roots, inclusion proofs and consistency proofs from the stored hashes of complete subtrees.
 
 use super::{EMPTY_ROOT, Hash, MAX_TREE_SIZE, node_hash};
 
 /// Access to the stored hash of a complete subtree.
 pub trait HashReader {
-    /// What can go wrong while reading.
+    /// The error of reading a hash.
     type Error: std::error::Error + 'static;
 
     /// The hash of the complete subtree of 2^`level` leaves that starts at leaf `index` · 2^`level`.
@@ -83,7 +83,7 @@ pub fn inclusion_proof<R: HashReader>(
 
 /// The proof that the tree of the first `new` records begins with the tree of the first `old` records.
 ///
-/// It is empty when the sizes are equal or `old` is zero.
+/// The proof is empty when the sizes are equal or `old` is zero.
 pub fn consistency_proof<R: HashReader>(
     old: u64,
     new: u64,

@@ -1,4 +1,4 @@
-//! Checking proofs: nothing but the proof, the sizes and the roots is needed.
+//! Verification of inclusion and consistency proofs. It needs only the proof, the sizes and the roots.
 
 use super::{EMPTY_ROOT, Hash, node_hash};
 

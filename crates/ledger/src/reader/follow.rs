@@ -1,4 +1,4 @@
-//! Following a ledger as it grows.
+//! Tailing: an iterator over records that waits for new ones.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,25 +7,25 @@ use super::records::{Record, read};
 use crate::error::ReadError;
 use crate::store::{Filter, Order, PageBound, StoreReader};
 
-/// How far the owner has written, for those in its process who wait for more.
+/// The committed size of the owner's ledger, with a notification for followers in the same process.
 #[derive(Debug)]
-pub(crate) struct Growth {
+pub(crate) struct CommittedSize {
     state: Mutex<(u64, bool)>,
     changed: Condvar,
 }
 
-impl Growth {
-    pub(crate) fn new(size: u64) -> Growth {
-        Growth { state: Mutex::new((size, false)), changed: Condvar::new() }
+impl CommittedSize {
+    pub(crate) fn new(size: u64) -> CommittedSize {
+        CommittedSize { state: Mutex::new((size, false)), changed: Condvar::new() }
     }
 
-    /// Tells the new size.
+    /// Sets the size and wakes the followers.
     pub(crate) fn set(&self, size: u64) {
         self.lock().0 = size;
         self.changed.notify_all();
     }
 
-    /// Tells that it will not grow any more.
+    /// Marks the ledger as closed and wakes the followers.
     pub(crate) fn end(&self) {
         self.lock().1 = true;
         self.changed.notify_all();
@@ -50,7 +50,7 @@ type Wait = Box<dyn FnMut() -> Option<Duration> + Send>;
 /// Records that are there and those to come: see [`super::Reader::follow`].
 pub struct Follow {
     store: Arc<dyn StoreReader>,
-    growth: Option<Arc<Growth>>,
+    committed: Option<Arc<CommittedSize>>,
     filter: Filter,
     wait: Wait,
     /// The next sequence that has not been looked at.
@@ -61,12 +61,12 @@ pub struct Follow {
 impl Follow {
     pub(super) fn new(
         store: Arc<dyn StoreReader>,
-        growth: Option<Arc<Growth>>,
+        committed: Option<Arc<CommittedSize>>,
         filter: Filter,
         wait: Wait,
     ) -> Follow {
         let next = filter.seqs.as_ref().map_or(0, |seqs| seqs.start);
-        Follow { store, growth, filter, wait, next, ended: false }
+        Follow { store, committed, filter, wait, next, ended: false }
     }
 
     /// The next records, in order, at most a page of them; none when the following has ended.
@@ -94,9 +94,9 @@ impl Follow {
     /// Waits for more; false when the following has ended.
     fn pause(&mut self, size: u64) -> bool {
         let Some(time) = (self.wait)() else { return false };
-        match &self.growth {
+        match &self.committed {
             // What was written before the end is still to be read.
-            Some(growth) => self.ended = !growth.wait_beyond(size, time),
+            Some(committed) => self.ended = !committed.wait_beyond(size, time),
             None => std::thread::sleep(time),
         }
         true

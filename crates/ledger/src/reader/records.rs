@@ -1,4 +1,4 @@
-//! Records, page by page.
+//! Paged iteration over records.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::store::{Filter, Order, PageBound, StoreReader, StoredLeaf};
 /// A record as it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its place in the ledger.
+    /// The record's sequence.
     pub seq: u64,
-    /// What it says.
+    /// The decoded leaf.
     pub envelope: Envelope,
-    /// Its canonical bytes.
+    /// The leaf's bytes.
     pub leaf: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Opening the database file in the ways that are needed.
+//! SQLite connections: open flags, pragmas and durability.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Stor
     Ok(connection)
 }
 
-/// What a commit waits for from now on.
+/// Sets the synchronous mode of later commits.
 pub(crate) fn set_durability(connection: &Connection, durability: Durability) -> Result<(), StoreError> {
     let synchronous = match durability {
         Durability::Process => "normal",

@@ -12,7 +12,7 @@ use crate::error::StoreError;
 /// Terms that are remembered with their numbers before the memory is emptied.
 const REMEMBERED_TERMS: usize = 1 << 16;
 
-/// What a term is about.
+/// The indexed fields of an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Dimension {
     Session = 1,
@@ -153,8 +153,7 @@ impl IndexWriter {
         let mut rows = statement.query([to_sql(first)])?;
         while let Some(row) = rows.next()? {
             let (seq, leaf): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
-            let envelope = Envelope::from_leaf(&leaf)
-                .map_err(|error| StoreError::Damaged(format!("record {seq}: {error}")))?;
+            let envelope = super::query::parse_leaf(seq, &leaf)?.into();
             index.note(from_sql(seq)?, &envelope);
         }
         Ok(index)

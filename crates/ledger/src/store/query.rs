@@ -1,6 +1,6 @@
-//! Finding records by combining the index's bits, block by block.
+//! Filtered reads: intersects the bitmaps of the search index block by block.
 
-use proctor_core::record::Envelope;
+use proctor_core::record::{Envelope, LeafView};
 use rusqlite::{Connection, OptionalExtension, Statement};
 
 use super::index::{Bits, Dimension, find_term, has_bit, read_block};
@@ -43,8 +43,8 @@ pub(super) fn page(
     Ok(search.page)
 }
 
-/// Whether a record fits everything that the filter says about its envelope.
-fn fits(filter: &Filter, envelope: &Envelope) -> bool {
+/// Whether a record passes every condition of the filter on its envelope.
+fn fits(filter: &Filter, envelope: &LeafView<'_>) -> bool {
     let within = filter.since.is_none_or(|since| envelope.time >= since)
         && filter.until.is_none_or(|until| envelope.time < until);
     within
@@ -65,13 +65,14 @@ pub(super) fn not_indexed(connection: &Connection) -> Result<Vec<(u64, Envelope)
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let (seq, leaf): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
-        found.push((from_sql(seq)?, envelope(seq, &leaf)?));
+        found.push((from_sql(seq)?, parse_leaf(seq, &leaf)?.into()));
     }
     Ok(found)
 }
 
-fn envelope(seq: impl std::fmt::Display, leaf: &[u8]) -> Result<Envelope, StoreError> {
-    Envelope::from_leaf(leaf).map_err(|error| StoreError::Damaged(format!("record {seq}: {error}")))
+/// Decodes a stored leaf.
+pub(crate) fn parse_leaf(seq: impl std::fmt::Display, leaf: &[u8]) -> Result<LeafView<'_>, StoreError> {
+    LeafView::parse(leaf).map_err(|error| StoreError::Damaged(format!("record {seq}: {error}")))
 }
 
 /// The numbers of the filter's terms.
@@ -128,23 +129,23 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn run(&mut self, terms: Option<&Terms>) -> Result<(), StoreError> {
-        if self.order == Order::Descending && !self.look_at_the_last()? {
+        if self.order == Order::Descending && !self.scan_unindexed()? {
             return Ok(());
         }
         if let Some(terms) = terms
             && self.low < self.indexed
-            && !self.look_in_the_index(terms)?
+            && !self.scan_index(terms)?
         {
             return Ok(());
         }
         if self.order == Order::Ascending {
-            self.look_at_the_last()?;
+            self.scan_unindexed()?;
         }
         Ok(())
     }
 
-    /// Looks at the records that are not in the index one by one; false once the page is full.
-    fn look_at_the_last(&mut self) -> Result<bool, StoreError> {
+    /// Filters the records that are not indexed yet one by one; false once the page is full.
+    fn scan_unindexed(&mut self) -> Result<bool, StoreError> {
         let (first, end) = (self.low.max(self.indexed), self.end);
         if first >= end {
             return Ok(true);
@@ -164,7 +165,7 @@ impl Search<'_> {
                 return Err(StoreError::Damaged(format!("record {expected} is missing")));
             };
             expected = if self.order == Order::Ascending { seq + 1 } else { seq.saturating_sub(1) };
-            if !fits(self.filter, &envelope(seq, &leaf)?) {
+            if !fits(self.filter, &parse_leaf(seq, &leaf)?) {
                 continue;
             }
             if !self.has_room(seq) {
@@ -182,7 +183,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the page takes another record; if not, the next one begins with this.
+    /// Whether the page takes another record; if not, the next page begins with this one.
     fn has_room(&mut self, seq: u64) -> bool {
         let full = self.page.records.len() >= self.bound.records || self.bytes >= self.bound.bytes;
         if full {
@@ -196,8 +197,8 @@ impl Search<'_> {
         self.page.records.push(StoredLeaf { seq, leaf });
     }
 
-    /// Looks at the records that are in the index; false if the page ends there.
-    fn look_in_the_index(&mut self, terms: &Terms) -> Result<bool, StoreError> {
+    /// Collects indexed records; false if the page ends there.
+    fn scan_index(&mut self, terms: &Terms) -> Result<bool, StoreError> {
         let direction = self.direction();
         let sql = if terms.all.is_empty() {
             format!(
@@ -302,8 +303,8 @@ impl Search<'_> {
         if self.filter.since.is_none() && self.filter.until.is_none() {
             return Ok(true);
         }
-        let envelope = envelope(seq, leaf)?;
-        Ok((self.since()..self.until()).contains(&envelope.time.micros()))
+        let time = parse_leaf(seq, leaf)?.time;
+        Ok((self.since()..self.until()).contains(&time.micros()))
     }
 
     fn since(&self) -> i64 {

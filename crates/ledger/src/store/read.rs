@@ -1,4 +1,4 @@
-//! Reading from SQLite: a few read-only connections that are handed around.
+//! The SQLite reader: a pool of read-only connections.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use proctor_core::id::RecordId;
-use proctor_core::record::Envelope;
+use proctor_core::record::LeafView;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::connection::{Access, open_connection};
@@ -232,7 +232,7 @@ fn find_in_block(connection: &Connection, block: u64, id: &RecordId) -> Result<O
     let mut rows = statement.query((to_sql(first), to_sql(first.saturating_add(BLOCK)), text))?;
     while let Some(row) = rows.next()? {
         let leaf: Vec<u8> = row.get(1)?;
-        if Envelope::from_leaf(&leaf).is_ok_and(|envelope| envelope.id == *id) {
+        if LeafView::parse(&leaf).is_ok_and(|record| record.id == *id) {
             return from_sql(row.get(0)?).map(Some);
         }
     }

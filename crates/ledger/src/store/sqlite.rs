@@ -1,4 +1,4 @@
-//! Writing to SQLite: one connection, one transaction for each batch.
+//! The SQLite writer: one connection, one transaction a batch.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,7 +76,7 @@ impl Store for SqliteStore {
         result
     }
 
-    fn forget(&self) -> Result<bool, StoreError> {
+    fn purge(&self) -> Result<bool, StoreError> {
         let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         truncate_log(&writing.connection)
     }

@@ -1,4 +1,4 @@
-//! Reading the write-ahead log's frame headers: which pages it has, and whether it is damaged before its end.
+//! A parser of write-ahead log headers, which tells an incomplete last transaction from damage before it.
 //!
 //! SQLite stops silently at the first frame that does not check. That is right for the torn end that a crash
 //! leaves, and wrong for damage in the middle: commits after it would be lost without a word.
@@ -11,7 +11,7 @@ use std::path::Path;
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// What a write-ahead log holds.
+/// The frames of a write-ahead log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WalContent {
     /// Pages in frames up to the last commit that SQLite will read.

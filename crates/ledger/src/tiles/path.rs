@@ -32,7 +32,7 @@ pub enum TilePathError {
     Malformed {
         /// The path, shortened when very long.
         path: String,
-        /// What is wrong.
+        /// The violated rule.
         reason: &'static str,
     },
 }

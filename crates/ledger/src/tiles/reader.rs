@@ -1,12 +1,12 @@
-//! Tree hashes out of stored tiles.
+//! Tree hashes read from stored tiles.
 
-use super::{HASH_BYTES, TileId, TilePlace};
+use super::{HASH_BYTES, NodeLocation, TileId};
 use crate::merkle::{Hash, HashReader, RightEdge};
 use std::borrow::Cow;
 
 /// Access to stored tiles.
 pub trait TileReader {
-    /// What can go wrong while reading.
+    /// The error of reading a tile.
     type Error: std::error::Error + 'static;
 
     /// The hashes of the tile, one after the other; more than its width when a wider one is stored.
@@ -80,9 +80,9 @@ impl<R: TileReader> HashReader for TiledTree<R> {
 
     fn hash(&self, level: u32, index: u64) -> Result<Hash, Self::Error> {
         let outside = || TileReadError::OutsideTree { level, index, size: self.size };
-        let place = TilePlace::of_node(level, index).ok_or_else(outside)?;
-        let tile = TileId::in_tree(place.tile_level, place.tile_index, self.size).ok_or_else(outside)?;
-        let (start, count) = (usize::from(place.offset), usize::from(place.count));
+        let node = NodeLocation::of_node(level, index).ok_or_else(outside)?;
+        let tile = TileId::in_tree(node.tile_level, node.tile_index, self.size).ok_or_else(outside)?;
+        let (start, count) = (usize::from(node.offset), usize::from(node.count));
         if start + count > usize::from(tile.width()) {
             return Err(outside());
         }

@@ -127,7 +127,7 @@ fn new_tiles_are_exactly_those_that_differ() {
 #[test]
 fn nodes_are_found_where_the_layout_puts_them() {
     let place = |level, index| {
-        let place = TilePlace::of_node(level, index).unwrap();
+        let place = NodeLocation::of_node(level, index).unwrap();
         (place.tile_level, place.tile_index, place.offset, place.count)
     };
     assert_eq!(place(0, 0), (0, 0, 0, 1));
@@ -137,9 +137,9 @@ fn nodes_are_found_where_the_layout_puts_them() {
     assert_eq!(place(8, 1), (1, 0, 1, 1));
     assert_eq!(place(16, 256), (2, 1, 0, 1));
     assert_eq!(place(62, 0), (7, 0, 0, 64));
-    assert_eq!(TilePlace::of_node(63, 0), None);
-    assert_eq!(TilePlace::of_node(62, 1), None);
-    assert_eq!(TilePlace::of_node(u32::MAX, u64::MAX), None);
+    assert_eq!(NodeLocation::of_node(63, 0), None);
+    assert_eq!(NodeLocation::of_node(62, 1), None);
+    assert_eq!(NodeLocation::of_node(u32::MAX, u64::MAX), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A request to a witness as text: the old size, the proof, an empty line, and the signed checkpoint.
+//! The text of a cosigning request: the old size, the consistency proof, an empty line, and the signed checkpoint.
 
 use super::MAX_PROOF_HASHES;
 use crate::checkpoint::{parse_hash, parse_size};
@@ -10,7 +10,7 @@ use std::fmt;
 /// The largest request: size line, proof lines, empty line and note.
 const MAX_REQUEST_BYTES: usize = 32 + MAX_PROOF_HASHES * 45 + 1 + MAX_NOTE_BYTES;
 
-/// What a ledger asks of a witness (the body of `add-checkpoint`).
+/// A cosigning request (the body of `add-checkpoint`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CosignRequest {
     /// The size the witness last cosigned, as far as the ledger knows.
@@ -29,7 +29,7 @@ pub enum RequestError {
     Form {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The violated rule.
         reason: &'static str,
     },
     /// The checkpoint is not a signed note.

@@ -1,4 +1,4 @@
-//! A witness's memory as text: a header, then one line `<origin> <size> <base64 root>` for each ledger.
+//! The witness's state file: a header, then one line `<origin> <size> <base64 root>` for each ledger.
 
 use super::{KnownTree, MAX_ORIGINS};
 use crate::checkpoint::{parse_hash, parse_size};
@@ -22,7 +22,7 @@ pub enum StateError {
     Damaged {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The violated rule.
         reason: &'static str,
     },
     /// The key cannot cosign.

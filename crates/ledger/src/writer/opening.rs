@@ -1,20 +1,20 @@
-//! Opening: making a ledger that is not there, and checking one that is, before anything is written to it.
+//! Opening a ledger: creates the database, or checks the one that exists before anything is written to it.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use proctor_core::record::Envelope;
+use proctor_core::record::LeafView;
 
 use super::{Options, Tree};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::error::{OpenError, StoreError};
 use crate::fsck::{Finding, FindingKind, check_file};
 use crate::keys::{Algorithm, VerifierKey};
 use crate::lock::OwnerLock;
 use crate::merkle::{Hash, RightEdge, leaf_hash};
-use crate::note::Note;
+use crate::note::{Note, NoteError};
 use crate::store::{
     Access, CheckpointRow, DATABASE_FILE, Durability, FORMAT, Order, StoreReader, open_connection, schema,
 };
@@ -22,7 +22,7 @@ use crate::store::{
 /// Leaves that are read at once.
 const STEP: u64 = 256;
 
-/// Where the writer starts from.
+/// The writer's initial state.
 pub(super) struct Start {
     pub(super) tree: Tree,
     pub(super) checkpoint: Option<CheckpointRow>,
@@ -116,7 +116,7 @@ fn check_tail(
     let where_ = format!("checkpoint of {} records", row.size);
     let signed = match read_checkpoint(row, key) {
         Ok(signed) => signed,
-        Err(reason) => return one(FindingKind::Checkpoint, &where_, reason),
+        Err(error) => return one(FindingKind::Checkpoint, &where_, error.to_string()),
     };
     if row.size > size {
         let what = format!("only {size} records are there");
@@ -135,12 +135,23 @@ fn check_tail(
     Ok(tree)
 }
 
-/// Reads a stored checkpoint and checks that the key signed it; its root, or what is wrong.
-pub(crate) fn read_checkpoint(row: &CheckpointRow, key: &VerifierKey) -> Result<Hash, String> {
-    let note = Note::parse(row.note.as_bytes()).map_err(|error| error.to_string())?;
-    let checkpoint = Checkpoint::verify(&note, key).map_err(|error| error.to_string())?;
+/// Why a stored checkpoint cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoredCheckpointError {
+    #[error(transparent)]
+    Note(#[from] NoteError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error("it is kept as one of {row} records, but says {signed}")]
+    Size { row: u64, signed: u64 },
+}
+
+/// The root of a stored checkpoint, whose signature by the key is checked.
+pub(crate) fn read_checkpoint(row: &CheckpointRow, key: &VerifierKey) -> Result<Hash, StoredCheckpointError> {
+    let note = Note::parse(row.note.as_bytes())?;
+    let checkpoint = Checkpoint::verify(&note, key)?;
     if checkpoint.size != row.size {
-        return Err(format!("it is kept as one of {} records, but says {}", row.size, checkpoint.size));
+        return Err(StoredCheckpointError::Size { row: row.size, signed: checkpoint.size });
     }
     Ok(checkpoint.root)
 }
@@ -153,7 +164,7 @@ fn append_tail(reader: &dyn StoreReader, edge: &mut RightEdge, size: u64) -> Res
             return one(FindingKind::Sequence, &format!("record {first}"), "it is missing".to_owned());
         }
         for (seq, leaf) in (first..).zip(leaves) {
-            if let Err(error) = Envelope::from_leaf(&leaf) {
+            if let Err(error) = LeafView::parse(&leaf) {
                 return one(FindingKind::Leaf, &format!("record {seq}"), error.to_string());
             }
             edge.append(leaf_hash(&leaf));
@@ -170,7 +181,7 @@ fn damaged(findings: Vec<Finding>) -> Result<(), OpenError> {
     if findings.is_empty() { Ok(()) } else { Err(OpenError::Damaged { findings }) }
 }
 
-/// Damage that shows while reading is a finding too; all else is the store's error.
+/// Turns damage that shows while reading into a finding; other errors stay the store's.
 fn unreadable(error: StoreError) -> OpenError {
     match error {
         StoreError::Damaged(what) => {

@@ -1,4 +1,4 @@
-//! Waiting for a draft to be recorded.
+//! Receipts, and the one-shot slot through which the writer answers a caller.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ impl Receipt {
         Receipt { seq, id, size, time }
     }
 
-    /// The record's place in the ledger.
+    /// The record's sequence.
     pub fn seq(&self) -> u64 {
         self.seq
     }
@@ -38,7 +38,7 @@ impl Receipt {
         self.id
     }
 
-    /// How many records the ledger had once this one was committed.
+    /// The size of the ledger after the commit.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -49,7 +49,7 @@ impl Receipt {
     }
 }
 
-/// A draft whose fate is not known yet: wait for it, or await it.
+/// A queued draft: a future, or a blocking wait, for its receipt.
 ///
 /// Dropping it leaves the draft in the queue; it is recorded, and nobody is told. A task that stops awaiting
 /// because the time to answer is over calls [`Pending::give_up`] where the caller is told something else than what the record says, and
@@ -141,7 +141,7 @@ impl Future for Pending {
     }
 }
 
-/// Where the writer leaves the answer. Exactly one of two things happens: the writer's answer is taken, or the
+/// A one-shot channel for the writer's answer. Exactly one of two things happens: the answer is taken, or the
 /// caller gives up before it is there.
 #[derive(Debug)]
 pub(super) struct Slot<T> {
@@ -171,7 +171,7 @@ impl<T> Slot<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves the answer; false if the caller has given up.
+    /// Stores the answer and wakes the caller; false if the caller has given up.
     pub(super) fn answer(&self, answer: Result<T, NotRecorded>) -> bool {
         let mut state = self.lock();
         if matches!(*state, SlotState::GivenUp) {
@@ -222,7 +222,8 @@ impl<T> Slot<T> {
         }
     }
 
-    fn give_up(&self) -> Option<Result<T, NotRecorded>> {
+    /// The answer if it is there. If not, it will be refused.
+    pub(super) fn give_up(&self) -> Option<Result<T, NotRecorded>> {
         take(&mut self.lock())
     }
 
@@ -236,7 +237,7 @@ impl<T> Slot<T> {
         take(&mut state)
     }
 
-    fn poll(&self, waker: &Waker) -> Poll<Result<T, NotRecorded>> {
+    pub(super) fn poll(&self, waker: &Waker) -> Poll<Result<T, NotRecorded>> {
         let mut state = self.lock();
         match &mut *state {
             SlotState::Waiting(Waiter::Task(known)) if known.will_wake(waker) => Poll::Pending,

@@ -1,32 +1,32 @@
-//! A batch while it is put together.
+//! The batch under construction: records with their sequences, tiles, rows, and the callers to answer.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::entry::{Entry, PreparedRecord};
 use super::pending::Slot;
-use super::queue::{Entry, Ready};
 use super::{Receipt, StateRow, Tree};
 use crate::note::NoteSignature;
 use crate::store::{Batch, NewRecord, StateChange};
 
-/// What will be committed, and who waits for it.
+/// A batch under construction, with the slots of its callers.
 pub(super) struct Plan {
     pub(super) batch: Batch,
     /// The tree with the batch's records.
     pub(super) tree: Tree,
-    /// For each of the batch's records who waits for it; none for the ledger's own and for those behind another.
+    /// The slot of each record's caller; none for the ledger's own records and for trailing ones.
     pub(super) waiting: Vec<Option<Arc<Slot<Receipt>>>>,
     /// Unique keys of this batch.
     pub(super) once: HashMap<String, u64>,
-    /// Who wants a checkpoint of the result.
+    /// Callers that requested a checkpoint of the resulting tree.
     pub(super) checkpoint_for: Vec<Arc<Slot<String>>>,
     /// Cosignatures to be added.
     pub(super) cosignatures: Vec<Cosignature>,
-    /// Answers without a record that this batch accounts for.
+    /// Denies without a record that this batch's `gap` record counts.
     pub(super) unrecorded: u64,
 }
 
-/// A cosignature, and who waits for the note that has it.
+/// A cosignature, and the slot of the caller that waits for the extended note.
 pub(super) struct Cosignature {
     pub(super) size: u64,
     pub(super) signature: NoteSignature,
@@ -53,7 +53,7 @@ impl Plan {
         self.batch.records.is_empty() && self.checkpoint_for.is_empty() && self.cosignatures.is_empty()
     }
 
-    /// Whether anybody waits for a record of this batch.
+    /// Whether any record of this batch has a caller.
     pub(super) fn has_drafts(&self) -> bool {
         self.waiting.iter().any(Option::is_some)
     }
@@ -63,18 +63,18 @@ impl Plan {
         self.tree.size()
     }
 
-    /// Gives what a caller wants recorded its places.
+    /// Gives the records of an entry their sequences.
     pub(super) fn add(&mut self, entry: Entry) {
         self.batch.erased.extend(entry.erase);
-        self.add_ready(entry.record, Some(entry.slot));
-        for record in entry.behind {
-            self.add_ready(record, None);
+        self.add_prepared(entry.record, Some(entry.slot));
+        for record in entry.trailing {
+            self.add_prepared(record, None);
         }
     }
 
-    fn add_ready(&mut self, record: Ready, slot: Option<Arc<Slot<Receipt>>>) {
+    fn add_prepared(&mut self, record: PreparedRecord, slot: Option<Arc<Slot<Receipt>>>) {
         let seq = self.next_seq();
-        let Ready { envelope, leaf, hash, body, rows } = record;
+        let PreparedRecord { envelope, leaf, hash, body, rows } = record;
         if let Some(key) = &envelope.once {
             self.once.insert(key.clone(), seq);
         }
@@ -84,9 +84,8 @@ impl Plan {
         self.waiting.push(slot);
     }
 
-    /// Gives a record of the ledger itself its place.
-    pub(super) fn add_own(&mut self, record: NewRecord, rows: Vec<StateRow>) {
-        self.add_rows(record.seq, rows);
+    /// Adds a record of the ledger itself.
+    pub(super) fn add_own(&mut self, record: NewRecord) {
         self.tree.append(crate::merkle::leaf_hash(&record.leaf), &mut self.batch.tiles);
         self.batch.records.push(record);
         self.waiting.push(None);
@@ -108,7 +107,7 @@ impl Plan {
     }
 }
 
-/// Of several rows with the same key only the last one counts.
+/// Keeps the last of several rows with the same key.
 fn coalesce(rows: &mut Vec<StateChange>) {
     if rows.len() < 2 {
         return;

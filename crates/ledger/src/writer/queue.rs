@@ -1,108 +1,30 @@
-//! The queue in front of the writer: bounded in drafts and bytes.
+//! The queue in front of the writer, bounded in drafts and bytes, and the line of callers that wait for its capacity.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use proctor_core::record::Envelope;
+use super::entry::{Entry, Item};
+use super::permit::{Permit, Reservation, ReserveError, Waiter};
+use super::{NotRecorded, Options};
 
-use super::pending::Slot;
-use super::{NotRecorded, Options, Receipt, StateRow};
-use crate::merkle::Hash;
-use crate::note::NoteSignature;
-use crate::store::StoredBody;
-
-/// What an entry costs besides its leaf, body and rows.
-const ENTRY_OVERHEAD: usize = 512;
-
-/// How long the writer waits for as many drafts as it had the last time. Many callers that ask again as soon as they are answered are so
-/// answered by few commits; one that asks alone never waits.
+/// The longest time that the writer waits for as many drafts as its last batch had. Callers that append again as soon as
+/// they are answered then share a commit; a single caller never waits, because its last batch had one draft.
 const GATHER: Duration = Duration::from_micros(400);
 
-/// A record that is ready to get its place.
-#[derive(Debug)]
-pub(super) struct Ready {
-    pub(super) envelope: Envelope,
-    pub(super) leaf: Vec<u8>,
-    pub(super) hash: Hash,
-    pub(super) body: Option<StoredBody>,
-    pub(super) rows: Vec<StateRow>,
-}
-
-impl Ready {
-    fn cost(&self) -> usize {
-        let rows: usize = self
-            .rows
-            .iter()
-            .map(|row| row.key.len() + row.value.as_ref().map_or(0, Vec::len) + size_of::<StateRow>())
-            .sum();
-        ENTRY_OVERHEAD + self.leaf.len() + self.body.as_ref().map_or(0, |body| body.bytes.len()) + rows
-    }
-}
-
-/// What one caller wants recorded, and how it hears of it.
-#[derive(Debug)]
-pub(super) struct Entry {
-    /// The record that the caller waits for.
-    pub(super) record: Ready,
-    /// Records that stand right behind it; all of them are committed, or none.
-    pub(super) behind: Vec<Ready>,
-    pub(super) erase: Option<u64>,
-    pub(super) deadline: Option<Instant>,
-    /// The sequence that it must get.
-    pub(super) seq: Option<u64>,
-    /// Whether others may build on its effects, or it on theirs.
-    pub(super) stateful: bool,
-    /// The generation when it got its place.
-    pub(super) generation: u64,
-    pub(super) slot: Arc<Slot<Receipt>>,
-}
-
-impl Entry {
-    fn cost(&self) -> usize {
-        self.record.cost() + self.behind.iter().map(Ready::cost).sum::<usize>()
-    }
-}
-
-/// What waits in the queue.
-#[derive(Debug)]
-pub(super) enum Item {
-    Draft(Box<Entry>),
-    Checkpoint(Arc<Slot<String>>),
-    Cosign { size: u64, signature: NoteSignature, slot: Arc<Slot<String>> },
-}
-
-impl Item {
-    fn cost(&self) -> usize {
-        match self {
-            Item::Draft(entry) => entry.cost(),
-            Item::Checkpoint(_) | Item::Cosign { .. } => ENTRY_OVERHEAD,
-        }
-    }
-
-    /// Tells the caller that it was not done.
-    pub(super) fn refuse(self, reason: NotRecorded) {
-        match self {
-            Item::Draft(entry) => entry.slot.answer(Err(reason)),
-            Item::Checkpoint(slot) | Item::Cosign { slot, .. } => slot.answer(Err(reason)),
-        };
-    }
-}
-
-/// What the writer takes at once.
+/// A batch of items for one commit.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) items: Vec<Item>,
     /// Denies that were answered without a record.
     pub(super) unrecorded: u64,
-    /// Nothing more will come.
+    /// The queue is closed and empty.
     pub(super) finished: bool,
 }
 
 pub(super) struct Queue {
     state: Mutex<QueueState>,
     work: Condvar,
-    room: Condvar,
     drafts: usize,
     bytes: usize,
     batch_records: usize,
@@ -112,25 +34,30 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct QueueState {
     items: VecDeque<Item>,
+    /// The cost of all items.
     bytes: usize,
+    /// Capacity of permits that are not used yet.
+    reserved_drafts: usize,
+    reserved_bytes: usize,
+    /// Callers that wait for capacity, in order.
+    line: VecDeque<Arc<Waiter>>,
     generation: u64,
     unrecorded: u64,
-    /// There is a new reason to write although no item waits.
-    nudged: bool,
+    /// There is a reason to write although the queue is empty.
+    wake_requested: bool,
     closed: bool,
-    /// With how many items the writer wants to be woken; none if it is awake.
+    /// The number of items with which the writer wants to be woken; none if it is awake.
     wake_at: Option<usize>,
-    /// How many drafts the writer took the last time.
+    /// The number of items in the writer's last batch.
     last_taken: usize,
-    callers_wait: usize,
 }
 
-/// Whether the writer is woken for an item.
+/// Whether an append wakes the writer thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wake {
-    /// It is.
+pub enum Wake {
+    /// The writer commits the record.
     Writer,
-    /// It is not: who puts the item there sees to it.
+    /// The writer sleeps on: the caller calls [`Ledger::commit_inline`](super::Ledger::commit_inline) next.
     Nobody,
 }
 
@@ -139,7 +66,6 @@ impl Queue {
         Queue {
             state: Mutex::new(QueueState::default()),
             work: Condvar::new(),
-            room: Condvar::new(),
             drafts: options.queue_drafts.max(1),
             bytes: options.queue_bytes,
             batch_records: options.batch_records.max(1),
@@ -151,52 +77,110 @@ impl Queue {
         self.lock().generation
     }
 
-    /// Gives the entry a place, waiting for one until its deadline.
+    /// Queues the entry, waiting for capacity until its deadline.
     pub(super) fn push(
-        &self,
-        mut entry: Box<Entry>,
+        self: &Arc<Self>,
+        entry: Box<Entry>,
         after: Option<u64>,
         wake: Wake,
     ) -> Result<(), NotRecorded> {
         let cost = entry.cost();
         let mut state = self.lock();
-        loop {
-            if state.closed {
-                return Err(NotRecorded::Closed);
-            }
-            if after.is_some_and(|generation| generation != state.generation) {
-                return Err(NotRecorded::Stale);
-            }
-            // What is larger than the whole queue goes through alone.
-            let fits = state.items.len() < self.drafts && state.bytes.saturating_add(cost) <= self.bytes;
-            if fits || state.items.is_empty() {
-                break;
-            }
-            state.callers_wait += 1;
-            let passed;
-            (state, passed) = self.wait_for_room(state, entry.deadline);
-            state.callers_wait -= 1;
-            if passed {
-                return Err(NotRecorded::Full);
-            }
+        check(&state, after)?;
+        if self.is_free(&state, 1, cost) {
+            self.put_draft(state, entry, cost, wake);
+            return Ok(());
         }
-        entry.generation = state.generation;
-        self.put(state, Item::Draft(entry), cost, wake);
+        let waiter = Waiter::new(1, cost);
+        state.line.push_back(Arc::clone(&waiter));
+        drop(state);
+        let mut permit = waiter.wait(self, entry.deadline)?;
+        self.push_reserved(&mut permit, entry, after, wake)
+    }
+
+    /// Queues the entry at once, on the capacity of the permit. An entry that costs more than the permit has left is let
+    /// in: the bound on bytes is exceeded by at most what callers underestimated.
+    pub(super) fn push_reserved(
+        &self,
+        permit: &mut Permit,
+        entry: Box<Entry>,
+        after: Option<u64>,
+        wake: Wake,
+    ) -> Result<(), NotRecorded> {
+        let cost = entry.cost();
+        let mut state = self.lock();
+        check(&state, after)?;
+        let used = cost.min(permit.cost);
+        permit.drafts = permit.drafts.saturating_sub(1);
+        permit.cost -= used;
+        state.reserved_drafts = state.reserved_drafts.saturating_sub(1);
+        state.reserved_bytes = state.reserved_bytes.saturating_sub(used);
+        self.put_draft(state, entry, cost, wake);
         Ok(())
     }
 
-    /// Whether a few more drafts would not have to wait.
-    pub(super) fn has_room(&self) -> bool {
-        let state = self.lock();
-        state.items.len() < self.drafts - self.drafts / 8 && state.bytes < self.bytes - self.bytes / 8
+    /// Reserves capacity if it is free at once and nobody waits for it.
+    pub(super) fn try_reserve(self: &Arc<Self>, drafts: usize, cost: usize) -> Result<Permit, ReserveError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(ReserveError::Closed);
+        }
+        if !self.is_free(&state, drafts, cost) {
+            return Err(ReserveError::Full);
+        }
+        Ok(self.reserve(&mut state, drafts, cost))
     }
 
-    /// Queues something else than a draft; there are few of these, so they do not wait for room.
+    /// Reserves capacity, or joins the line for it.
+    pub(super) fn reserve_or_join(
+        self: &Arc<Self>,
+        drafts: usize,
+        cost: usize,
+    ) -> Result<Reservation, ReserveError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(ReserveError::Closed);
+        }
+        if self.is_free(&state, drafts, cost) {
+            return Ok(Reservation::Granted(self.reserve(&mut state, drafts, cost)));
+        }
+        let waiter = Waiter::new(drafts, cost);
+        state.line.push_back(Arc::clone(&waiter));
+        Ok(Reservation::Queued(waiter))
+    }
+
+    /// Gives reserved capacity back.
+    pub(super) fn release(self: &Arc<Self>, drafts: usize, cost: usize) {
+        if drafts == 0 && cost == 0 {
+            return;
+        }
+        let mut state = self.lock();
+        state.reserved_drafts = state.reserved_drafts.saturating_sub(drafts);
+        state.reserved_bytes = state.reserved_bytes.saturating_sub(cost);
+        self.serve_line(state);
+    }
+
+    /// Ends the waiting of a caller, and passes on the permit that it may have been given meanwhile.
+    pub(super) fn leave_line(self: &Arc<Self>, waiter: &Arc<Waiter>) {
+        let mut state = self.lock();
+        state.line.retain(|other| !Arc::ptr_eq(other, waiter));
+        // The next one may want less than this one did.
+        self.serve_line(state);
+        drop(waiter.slot.give_up());
+    }
+
+    /// Whether an eighth of the queue is free, so that a few more drafts would not have to wait.
+    pub(super) fn has_room(&self) -> bool {
+        let state = self.lock();
+        state.line.is_empty()
+            && state.items.len() + state.reserved_drafts < self.drafts - self.drafts / 8
+            && state.bytes.saturating_add(state.reserved_bytes) < self.bytes - self.bytes / 8
+    }
+
+    /// Queues something else than a draft; there are few of these, so they do not wait for capacity.
     pub(super) fn push_control(&self, item: Item) -> Result<(), NotRecorded> {
         let state = self.lock();
-        if state.closed {
-            return Err(NotRecorded::Closed);
-        }
+        check(&state, None)?;
         let cost = item.cost();
         self.put(state, item, cost, Wake::Writer);
         Ok(())
@@ -205,31 +189,33 @@ impl Queue {
     pub(super) fn note_unrecorded(&self) {
         let mut state = self.lock();
         state.unrecorded = state.unrecorded.saturating_add(1);
-        state.nudged = true;
+        state.wake_requested = true;
         self.wake_writer(&mut state);
     }
 
-    /// Wakes the writer if something waits.
-    pub(super) fn wake_for_the_rest(&self) {
+    pub(super) fn wake_if_not_empty(&self) {
         let mut state = self.lock();
         if !state.items.is_empty() {
             self.wake_writer(&mut state);
         }
     }
 
-    /// So many of the unrecorded are on record now.
+    /// Subtracts denies whose `gap` record was committed.
     pub(super) fn unrecorded_written(&self, count: u64) {
         let mut state = self.lock();
         state.unrecorded = state.unrecorded.saturating_sub(count);
     }
 
-    /// No more items are let in; those that are in will be taken.
+    /// Refuses new items, and everybody in the line; items that are queued are still taken.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
         self.wake_writer(&mut state);
+        let line = std::mem::take(&mut state.line);
         drop(state);
-        self.room.notify_all();
+        for waiter in line {
+            waiter.slot.answer(Err(NotRecorded::Closed));
+        }
     }
 
     /// Starts a new generation and returns it.
@@ -239,20 +225,21 @@ impl Queue {
         state.generation
     }
 
-    /// Starts a new generation and empties the queue in the same moment.
-    pub(super) fn fail_all(&self) -> (u64, VecDeque<Item>) {
+    /// Starts a new generation and empties the queue under one lock: no entry of the old generation is queued after it.
+    pub(super) fn fail_all(self: &Arc<Self>) -> (u64, VecDeque<Item>) {
         let mut state = self.lock();
         state.generation += 1;
         state.bytes = 0;
         let items = std::mem::take(&mut state.items);
-        self.room.notify_all();
-        (state.generation, items)
+        let generation = state.generation;
+        self.serve_line(state);
+        (generation, items)
     }
 
     /// Blocks until there is something to do.
     pub(super) fn wait(&self) {
         let mut state = self.lock();
-        while state.items.is_empty() && !state.nudged && !state.closed {
+        while state.items.is_empty() && !state.wake_requested && !state.closed {
             state.wake_at = Some(1);
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -268,10 +255,10 @@ impl Queue {
         state.wake_at = None;
     }
 
-    /// Everything that waits, up to the size of a batch.
-    pub(super) fn take(&self) -> Taken {
+    /// Takes the oldest items, up to the size of a batch.
+    pub(super) fn take(self: &Arc<Self>) -> Taken {
         let mut state = self.lock();
-        state.nudged = false;
+        state.wake_requested = false;
         let mut taken = Taken { unrecorded: state.unrecorded, ..Taken::default() };
         taken.items.reserve(state.items.len().min(self.batch_records));
         let mut bytes = 0;
@@ -287,10 +274,48 @@ impl Queue {
         state.bytes = state.bytes.saturating_sub(bytes);
         state.last_taken = taken.items.len();
         taken.finished = state.closed && state.items.is_empty();
-        if state.callers_wait > 0 {
-            self.room.notify_all();
-        }
+        self.serve_line(state);
         taken
+    }
+
+    /// Whether the capacity is free and nobody waits for it. Callers behind others in the line never overtake them.
+    fn is_free(&self, state: &QueueState, drafts: usize, cost: usize) -> bool {
+        state.line.is_empty() && self.fits(state, drafts, cost)
+    }
+
+    fn fits(&self, state: &QueueState, drafts: usize, cost: usize) -> bool {
+        let used = state.items.len() + state.reserved_drafts;
+        let bytes = state.bytes.saturating_add(state.reserved_bytes);
+        // What is larger than the whole queue passes alone.
+        used == 0 || (used.saturating_add(drafts) <= self.drafts && bytes.saturating_add(cost) <= self.bytes)
+    }
+
+    fn reserve(self: &Arc<Self>, state: &mut QueueState, drafts: usize, cost: usize) -> Permit {
+        state.reserved_drafts = state.reserved_drafts.saturating_add(drafts);
+        state.reserved_bytes = state.reserved_bytes.saturating_add(cost);
+        Permit::new(Arc::clone(self), drafts, cost)
+    }
+
+    /// Hands permits to the callers at the front of the line, as far as the capacity goes.
+    fn serve_line(self: &Arc<Self>, mut state: MutexGuard<'_, QueueState>) {
+        let mut served = Vec::new();
+        while let Some(waiter) = state.line.front()
+            && self.fits(&state, waiter.drafts, waiter.cost)
+            && let Some(waiter) = state.line.pop_front()
+        {
+            let permit = self.reserve(&mut state, waiter.drafts, waiter.cost);
+            served.push((waiter, permit));
+        }
+        // Answered without the lock: a permit whose caller has just left is dropped there, and locks to give it back.
+        drop(state);
+        for (waiter, permit) in served {
+            waiter.slot.answer(Ok(permit));
+        }
+    }
+
+    fn put_draft(&self, state: MutexGuard<'_, QueueState>, mut entry: Box<Entry>, cost: usize, wake: Wake) {
+        entry.generation = state.generation;
+        self.put(state, Item::Draft(entry), cost, wake);
     }
 
     fn put(&self, mut state: MutexGuard<'_, QueueState>, item: Item, cost: usize, wake: Wake) {
@@ -303,30 +328,30 @@ impl Queue {
     }
 
     fn wake_writer(&self, state: &mut QueueState) {
-        // Waking costs a system call: only when it is needed.
+        // Waking costs a system call: only when the writer sleeps.
         if state.wake_at.take().is_some() {
             self.work.notify_one();
         }
     }
 
-    /// Waits until something was taken; true if the deadline passed.
-    fn wait_for_room<'a>(
-        &self,
-        state: MutexGuard<'a, QueueState>,
-        deadline: Option<Instant>,
-    ) -> (MutexGuard<'a, QueueState>, bool) {
-        let Some(deadline) = deadline else {
-            return (self.room.wait(state).unwrap_or_else(PoisonError::into_inner), false);
-        };
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return (state, true);
-        }
-        let (state, _) = self.room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
-        (state, false)
-    }
-
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Queue").field("drafts", &self.drafts).finish_non_exhaustive()
+    }
+}
+
+/// Refuses entries of a closed queue or another generation.
+fn check(state: &QueueState, after: Option<u64>) -> Result<(), NotRecorded> {
+    if state.closed {
+        return Err(NotRecorded::Closed);
+    }
+    if after.is_some_and(|generation| generation != state.generation) {
+        return Err(NotRecorded::Stale);
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The growing tree as the writer holds it: the right edge, and the tiles that are not full yet.
+//! The writer's Merkle tree: its right edge, and the tiles that are not full yet.
 
 use crate::merkle::{Hash, RightEdge, leaf_hash, root_of};
 use crate::store::{StoreReader, TileRow};

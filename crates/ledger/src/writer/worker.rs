@@ -1,4 +1,4 @@
-//! The writer thread: takes what waits, commits it, and tells those who wait.
+//! The writer thread: takes batches from the queue, commits them, and answers the callers.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -8,15 +8,16 @@ use proctor_core::id::RecordId;
 use proctor_core::record::{Envelope, RecordKind};
 use proctor_core::time::Timestamp;
 
+use super::entry::{Entry, Item};
 use super::opening::Start;
 use super::plan::{Cosignature, Plan};
-use super::queue::{Entry, Item, Queue, Taken};
-use super::{NotRecorded, Options, Receipt, StateRow, Tree};
+use super::queue::{Queue, Taken};
+use super::{NotRecorded, Options, Receipt, Tree};
 use crate::checkpoint::Checkpoint;
 use crate::error::StoreError;
 use crate::note::Note;
-use crate::reader::Growth;
-use crate::store::{CheckpointRow, NewRecord, Store, StoreReader};
+use crate::reader::CommittedSize;
+use crate::store::{CheckpointRow, NewRecord, Store, StoreReader, parse_leaf};
 
 /// Records after which a checkpoint is due.
 const CHECKPOINT_RECORDS: u64 = 256;
@@ -24,38 +25,39 @@ const CHECKPOINT_RECORDS: u64 = 256;
 /// Microseconds after which a checkpoint is due, if there are new records.
 const CHECKPOINT_MICROS: u64 = 1_000_000;
 
-/// The thread that writes whatever nobody else writes, until the queue is closed.
-pub(super) fn run(worker: &Mutex<Worker>, queue: &Arc<Queue>, growth: &Arc<Growth>) {
-    // Whatever ends this thread, nobody must wait for it any longer.
-    let _ending = Ending(Arc::clone(queue), Arc::clone(growth));
-    // A caller that panicked while it wrote has left nothing that can be built upon: this ends, and with it everything that waits.
+/// The loop of the writer thread, until the queue is closed.
+pub(super) fn run(worker: &Mutex<Worker>, queue: &Arc<Queue>, committed: &Arc<CommittedSize>) {
+    // Also on a panic: no caller may wait for a thread that has ended.
+    let _close = CloseOnExit(Arc::clone(queue), Arc::clone(committed));
+    // A caller that panicked in `commit_inline` has poisoned the lock and may have left the tree ahead of the store, so
+    // the ledger closes instead of going on.
     let Ok(mut first) = worker.lock() else { return };
-    // What a crash left in the log goes to the tables now, with whatever looked like its torn end.
-    first.remove_traces();
+    // Moves what a crash left in the write-ahead log to the tables, and drops an incomplete transaction at its end.
+    first.purge_erased();
     drop(first);
     loop {
         queue.wait();
         let Ok(mut worker) = worker.lock() else { return };
-        if worker.work() {
-            return worker.last_round();
+        if worker.commit_next_batch() {
+            return worker.shut_down();
         }
     }
 }
 
-/// Writes what waits on the caller's own thread, unless somebody is writing: waking the writer and being woken costs more than a small
-/// commit. Somebody who writes sees what was put there meanwhile.
-pub(super) fn help(worker: &Mutex<Worker>, queue: &Queue) {
+/// Commits the queue on the caller's thread, unless another thread is committing: waking the writer and being woken by it
+/// costs more than a small commit. What was queued while another thread committed is left to the writer.
+pub(super) fn commit_inline(worker: &Mutex<Worker>, queue: &Queue) {
     if let Ok(mut worker) = worker.try_lock() {
-        worker.work();
+        worker.commit_next_batch();
     }
-    queue.wake_for_the_rest();
+    queue.wake_if_not_empty();
 }
 
 pub(super) struct Worker {
     queue: Arc<Queue>,
     store: Arc<dyn Store>,
     reader: Arc<dyn StoreReader>,
-    growth: Arc<Growth>,
+    committed: Arc<CommittedSize>,
     options: Options,
     tree: Tree,
     generation: u64,
@@ -63,19 +65,19 @@ pub(super) struct Worker {
     last_checkpoint_time: Option<Timestamp>,
     /// Records that were committed although their callers were told that they were not.
     retractions: Vec<(u64, Envelope)>,
-    /// An empty list that has room, so that the memory for a batch is not asked for each time.
-    spare: Vec<NewRecord>,
-    /// A commit failed: it has to be found out whether it happened.
+    /// The emptied list of the last batch, whose memory the next one reuses.
+    record_buffer: Vec<NewRecord>,
+    /// A commit failed, and it is not known whether it took effect.
     uncertain: bool,
-    /// Erased bodies may have left traces.
-    traces: bool,
+    /// Erased bodies may still be in the write-ahead log.
+    purge_due: bool,
 }
 
 impl Worker {
     pub(super) fn new(
         queue: Arc<Queue>,
         store: Arc<dyn Store>,
-        growth: Arc<Growth>,
+        committed: Arc<CommittedSize>,
         start: Start,
         options: Options,
     ) -> Worker {
@@ -83,39 +85,39 @@ impl Worker {
             reader: store.reader(),
             queue,
             store,
-            growth,
+            committed,
             options,
             tree: start.tree,
             generation: 0,
             last_checkpoint: start.checkpoint,
             last_checkpoint_time: None,
             retractions: Vec::new(),
-            spare: Vec::new(),
+            record_buffer: Vec::new(),
             uncertain: false,
-            traces: true,
+            purge_due: true,
         }
     }
 
-    /// One batch, if anything waits. True if nothing more will come.
-    pub(super) fn work(&mut self) -> bool {
-        // Taken while this worker is held: batches are committed in the order in which they were taken.
+    /// Commits one batch, if anything is queued. True if the queue is closed and empty.
+    pub(super) fn commit_next_batch(&mut self) -> bool {
+        // Taken under the worker's lock, so that batches are committed in the order in which they were taken.
         let taken = self.queue.take();
         let finished = taken.finished;
         if !taken.items.is_empty() || taken.unrecorded > 0 {
-            self.round(taken);
+            self.process(taken);
         }
         finished
     }
 
-    fn round(&mut self, taken: Taken) {
-        if let Err(error) = self.settle() {
+    fn process(&mut self, taken: Taken) {
+        if let Err(error) = self.recover() {
             if !taken.items.is_empty() {
                 self.refuse_all(taken.items, &error);
             }
             return;
         }
         let mut plan = Plan::new(self.tree.clone());
-        plan.batch.records = std::mem::take(&mut self.spare);
+        plan.batch.records = std::mem::take(&mut self.record_buffer);
         self.add_gap(&mut plan, taken.unrecorded);
         let now = Instant::now();
         let mut items = taken.items.into_iter();
@@ -123,7 +125,7 @@ impl Worker {
             match item {
                 Item::Draft(entry) => {
                     if let Err((entry, error)) = self.admit(&mut plan, entry, now) {
-                        // The store cannot be asked: nothing that waits can be written.
+                        // The store cannot be read, so nothing can be written.
                         let rest = std::iter::once(Item::Draft(entry)).chain(items).collect();
                         self.fail(plan, &error);
                         self.refuse_all(rest, &error);
@@ -136,15 +138,15 @@ impl Worker {
                 }
             }
         }
-        // An error was told to those concerned; the retractions are tried again before the next batch.
+        // The callers have the error already; retractions are tried again before the next batch.
         if self.commit(plan).is_ok() {
-            let _ = self.settle();
+            let _ = self.recover();
         }
-        self.remove_traces();
+        self.purge_erased();
     }
 
-    fn last_round(&mut self) {
-        let _ = self.settle();
+    fn shut_down(&mut self) {
+        let _ = self.recover();
         if self.last_checkpoint.as_ref().is_none_or(|last| last.size < self.tree.size())
             && self.tree.size() > 0
         {
@@ -153,22 +155,22 @@ impl Worker {
                 self.uncertain = true;
             }
         }
-        // Also leaves an empty write-ahead log behind, so that the file alone is the ledger.
-        let _ = self.store.forget();
+        // Also empties the write-ahead log, so that the database file alone is the ledger.
+        let _ = self.store.purge();
     }
 
-    /// Brings the tree in line with the store after a failure, and retracts what has to be retracted. Until that
-    /// is done nothing else is written: a retraction is the next record.
-    fn settle(&mut self) -> Result<(), StoreError> {
+    /// Brings the tree in line with the store after a failure, and writes the retractions that are due. Nothing else is
+    /// written before: a retraction is the record right after the failure.
+    fn recover(&mut self) -> Result<(), StoreError> {
         if self.uncertain {
-            self.find_out()?;
+            self.resolve_failed_commit()?;
         }
         if self.retractions.is_empty() {
             return Ok(());
         }
         let mut plan = Plan::new(self.tree.clone());
         for (seq, envelope) in &self.retractions {
-            // It says everything that the decision said, so that a fold can undo it without looking back.
+            // The retraction repeats the envelope of the decision, so that a fold can undo it without reading that one.
             let own = self.own_envelope(RecordKind::Retracted);
             let links = vec![*seq];
             let retraction = Envelope {
@@ -180,18 +182,17 @@ impl Worker {
                 body: None,
                 ..envelope.clone()
             };
-            let rows = self.retraction_rows(&plan, *seq, envelope);
-            add_own(&mut plan, retraction, rows)?;
+            add_own(&mut plan, retraction)?;
         }
         self.commit(plan)?;
         self.retractions.clear();
-        // Whoever loaded the state before this must load it again.
+        // State that was loaded before the retractions is outdated.
         self.generation = self.queue.next_generation();
         Ok(())
     }
 
-    /// Asks the store what became of a commit that failed.
-    fn find_out(&mut self) -> Result<(), StoreError> {
+    /// Asks the store whether a commit that failed took effect. Records that did were answered as failed: they are retracted.
+    fn resolve_failed_commit(&mut self) -> Result<(), StoreError> {
         let (known, stored) = (self.tree.size(), self.reader.size()?);
         if stored < known {
             return Err(StoreError::Damaged(format!(
@@ -202,12 +203,10 @@ impl Worker {
             let tree = Tree::load(self.reader.as_ref(), stored)?;
             let leaves = self.reader.leaves(known..stored)?;
             for (seq, leaf) in (known..).zip(leaves) {
-                let envelope = Envelope::from_leaf(&leaf)
-                    .map_err(|error| StoreError::Damaged(format!("record {seq}: {error}")))?;
-                self.retract(seq, envelope);
+                self.retract(seq, parse_leaf(seq, &leaf)?.into());
             }
             self.tree = tree;
-            self.growth.set(stored);
+            self.committed.set(stored);
         }
         let newest = self.reader.checkpoints(0..u64::MAX, crate::store::Order::Descending, 1)?;
         self.last_checkpoint = newest.into_iter().next();
@@ -216,22 +215,10 @@ impl Worker {
     }
 
     fn retract(&mut self, seq: u64, envelope: Envelope) {
-        // A body that is gone is gone; and a retraction has nobody who was told otherwise.
+        // An erasure cannot be undone, and the ledger's own records have no caller that was told otherwise.
         if !matches!(envelope.kind, RecordKind::Erasure | RecordKind::Retracted | RecordKind::Gap) {
             self.retractions.push((seq, envelope));
         }
-    }
-
-    fn retraction_rows(&self, plan: &Plan, seq: u64, envelope: &Envelope) -> Vec<StateRow> {
-        let Some(retract) = &self.options.retract else { return Vec::new() };
-        let state = |fold: &str, key: &str| {
-            let planned = plan.batch.rows.iter().rev().find(|row| row.fold == fold && row.key == key);
-            match planned {
-                Some(row) => row.value.clone(),
-                None => self.reader.state(fold, key).ok().flatten().map(|(value, _)| value),
-            }
-        };
-        retract.rows(seq, envelope, &state)
     }
 
     fn add_gap(&self, plan: &mut Plan, unrecorded: u64) {
@@ -240,7 +227,7 @@ impl Worker {
         }
         let mut gap = self.own_envelope(RecordKind::Gap);
         gap.code = unrecorded.to_string();
-        if add_own(plan, gap, Vec::new()).is_ok() {
+        if add_own(plan, gap).is_ok() {
             plan.unrecorded = unrecorded;
         }
     }
@@ -250,7 +237,7 @@ impl Worker {
         Envelope::new(RecordId::new(now, self.options.randomness.as_ref()), now, kind)
     }
 
-    /// Gives the draft a place in the batch, or tells its caller why not. An error is the store's.
+    /// Adds the draft to the batch, or answers its caller with the reason why not. The error is one of the store.
     fn admit(
         &mut self,
         plan: &mut Plan,
@@ -267,7 +254,7 @@ impl Worker {
         } else if let Some(link) = missing_link(plan.next_seq(), &entry) {
             NotRecorded::Failed(format!("it links to record {link}, which does not exist"))
         } else {
-            match self.taken_key(plan, &entry) {
+            match self.once_conflict(plan, &entry) {
                 Ok(None) => {
                     plan.add(*entry);
                     return Ok(());
@@ -283,13 +270,13 @@ impl Worker {
         Ok(())
     }
 
-    /// Why it is refused, if one of its `once` keys is on record.
-    fn taken_key(&self, plan: &Plan, entry: &Entry) -> Result<Option<NotRecorded>, StoreError> {
+    /// The refusal of an entry one of whose `once` keys is on record.
+    fn once_conflict(&self, plan: &Plan, entry: &Entry) -> Result<Option<NotRecorded>, StoreError> {
         if let Some(first) = self.first_with_key(plan, &entry.record.envelope)? {
             return Ok(Some(NotRecorded::Once { first }));
         }
         let mut own: HashSet<&str> = entry.record.envelope.once.as_deref().into_iter().collect();
-        for record in &entry.behind {
+        for record in &entry.trailing {
             if let Some(key) = record.envelope.once.as_deref()
                 && !own.insert(key)
             {
@@ -297,7 +284,7 @@ impl Worker {
                 return Ok(Some(NotRecorded::Failed(reason)));
             }
             if self.first_with_key(plan, &record.envelope)?.is_some() {
-                // The caller did not know that it is there: it has to look again.
+                // The caller decided without knowing of that record: it has to decide again.
                 return Ok(Some(NotRecorded::Stale));
             }
         }
@@ -312,7 +299,7 @@ impl Worker {
         }
     }
 
-    /// Commits the plan and tells those who wait.
+    /// Commits the plan and answers its callers.
     fn commit(&mut self, mut plan: Plan) -> Result<(), StoreError> {
         if plan.is_empty() {
             return Ok(());
@@ -327,7 +314,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Signs the size that the plan leads to, if it is time or somebody asks for it.
+    /// Signs a checkpoint of the plan's tree, if one is due or requested.
     fn add_checkpoint(&mut self, plan: &mut Plan) -> Result<(), StoreError> {
         let size = plan.tree.size();
         let wanted = !plan.checkpoint_for.is_empty();
@@ -335,7 +322,7 @@ impl Worker {
         let now = self.options.clock.now();
         match &self.last_checkpoint {
             Some(last) if last.size == size => {
-                // Written once more, so that it goes to the disk now.
+                // Written once more, because only this commit is synced to the disk.
                 if wanted {
                     plan.batch.checkpoints.push(last.clone());
                 }
@@ -392,15 +379,16 @@ impl Worker {
         let size = plan.tree.size();
         self.tree = plan.tree;
         self.queue.unrecorded_written(plan.unrecorded);
-        self.traces |= !plan.batch.erased.is_empty();
+        self.purge_due |= !plan.batch.erased.is_empty();
         for row in plan.batch.checkpoints {
             if self.last_checkpoint.as_ref().is_none_or(|last| last.size <= row.size) {
                 self.last_checkpoint = Some(row);
             }
         }
-        self.growth.set(size);
+        self.committed.set(size);
         let given_up = self.retractions.len();
-        // The last one first: who waits for many waits for the oldest, and is then woken once, not once for each.
+        // In reverse: a caller that waits for many receipts waits for the oldest one first, and finds the others there when
+        // it is woken, instead of being woken for each.
         for (record, slot) in plan.batch.records.drain(..).zip(plan.waiting).rev() {
             let NewRecord { seq, envelope, .. } = record;
             let receipt = Receipt::new(seq, envelope.id, size, envelope.time);
@@ -410,7 +398,7 @@ impl Worker {
                 self.retract(seq, envelope);
             }
         }
-        self.spare = plan.batch.records;
+        self.record_buffer = plan.batch.records;
         if let Some(new) = self.retractions.get_mut(given_up..) {
             new.reverse();
         }
@@ -428,10 +416,10 @@ impl Worker {
         }
     }
 
-    /// Tells everybody in the plan that it failed, and, if there were drafts, everybody in the queue.
+    /// Answers the callers in the plan with the error, and, if there were drafts, also those in the queue.
     fn fail(&mut self, plan: Plan, error: &StoreError) {
         self.uncertain = true;
-        // The queue first: whoever hears of the failure finds the new generation and an empty queue.
+        // The queue first: a caller that hears of the failure has to find the new generation and an empty queue.
         let queued = if plan.has_drafts() { self.empty_queue() } else { VecDeque::new() };
         for slot in plan.waiting.into_iter().flatten() {
             slot.answer(Err(NotRecorded::Failed(error.to_string())));
@@ -443,7 +431,7 @@ impl Worker {
         refuse(queued, error);
     }
 
-    /// Refuses these items and all that wait: what they build on did not happen.
+    /// Refuses these items and the whole queue, because they may depend on records that failed.
     fn refuse_all(&mut self, items: Vec<Item>, error: &StoreError) {
         let queued = self.empty_queue();
         refuse(items.into_iter().chain(queued), error);
@@ -455,24 +443,24 @@ impl Worker {
         queued
     }
 
-    fn remove_traces(&mut self) {
-        if self.traces && matches!(self.store.forget(), Ok(true)) {
-            self.traces = false;
+    fn purge_erased(&mut self) {
+        if self.purge_due && matches!(self.store.purge(), Ok(true)) {
+            self.purge_due = false;
         }
     }
 }
 
-/// A link to a record that does not stand before the one that has the link.
+/// A link to a record that does not precede the one with the link.
 fn missing_link(first: u64, entry: &Entry) -> Option<u64> {
-    let records = std::iter::once(&entry.record).chain(&entry.behind);
+    let records = std::iter::once(&entry.record).chain(&entry.trailing);
     (first..)
         .zip(records)
         .find_map(|(seq, record)| record.envelope.links.iter().copied().find(|link| *link >= seq))
 }
 
-fn add_own(plan: &mut Plan, envelope: Envelope, rows: Vec<StateRow>) -> Result<(), StoreError> {
+fn add_own(plan: &mut Plan, envelope: Envelope) -> Result<(), StoreError> {
     let leaf = envelope.to_leaf().map_err(|error| StoreError::Io(error.to_string()))?;
-    plan.add_own(NewRecord { seq: plan.next_seq(), envelope, leaf, body: None }, rows);
+    plan.add_own(NewRecord { seq: plan.next_seq(), envelope, leaf, body: None });
     Ok(())
 }
 
@@ -482,10 +470,10 @@ fn refuse(items: impl IntoIterator<Item = Item>, error: &StoreError) {
     }
 }
 
-/// Ends the waiting of all others when the writer ends.
-struct Ending(Arc<Queue>, Arc<Growth>);
+/// Closes the queue and ends all followers when the writer thread ends.
+struct CloseOnExit(Arc<Queue>, Arc<CommittedSize>);
 
-impl Drop for Ending {
+impl Drop for CloseOnExit {
     fn drop(&mut self) {
         self.0.close();
         let (_, items) = self.0.fail_all();

@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -
     let verified = bundle::verify(
         &mut input,
         &check,
-        &mut |record| if derive { tally.visit(record).map_err(|error| error.to_string()) } else { Ok(()) },
+        &mut |record| if derive { Ok(tally.visit(record)?) } else { Ok(()) },
         &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);

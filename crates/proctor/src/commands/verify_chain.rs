@@ -7,7 +7,7 @@ use std::path::Path;
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_wire::assembly::chain::{
-    Extent, Gaps, MAX_LINE_BYTES, Outcome as Verdict, Start, Tampering, Torn, Verifier,
+    Extent, Gaps, MAX_LINE_BYTES, Outcome as Verdict, Start, Tampering, TruncatedLine, Verifier,
 };
 
 use super::Context;
@@ -86,14 +86,14 @@ fn print(verdict: &Verdict, extent: Option<Extent>) -> Result<(), Failure> {
     if let Some(extent) = extent {
         say("head", &hex(extent.head))?;
     }
-    if let Verdict::Incomplete { start, gaps, torn, .. } = verdict {
+    if let Verdict::Incomplete { start, gaps, truncated: torn, .. } = verdict {
         if let Some(start) = start {
             say("begins", &beginning(start))?;
         }
         if gaps.count > 0 {
             say("missing", &missing(gaps))?;
         }
-        if let Some(Torn { line, why }) = torn {
+        if let Some(TruncatedLine { line, why }) = torn {
             say("cut off", &output::shown(&format!("line {line}, the last: {why}"), 300))?;
         }
     }
@@ -179,7 +179,7 @@ fn json(verdict: &Verdict, extent: Option<Extent>) -> Json {
         .with("head", extent.map(|extent| hex(extent.head)));
     match verdict {
         Verdict::Verified { .. } => {}
-        Verdict::Incomplete { start, gaps, torn, .. } => {
+        Verdict::Incomplete { start, gaps, truncated: torn, .. } => {
             let listed = gaps.listed.iter();
             let listed: Vec<Json> = listed
                 .map(|(first, last)| Json::object().with("first", *first).with("last", *last))

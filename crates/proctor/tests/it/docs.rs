@@ -145,11 +145,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "LOOK_BACK: usize = 2000;",
         "| How far back a session is read for them after a restart | 2000 decisions and outcomes |",
     ),
-    (
-        "doors/ahp/src/runs.rs",
-        "MAX_RUNS: usize = 64;",
-        "| Runs of a session that are followed | 64 |",
-    ),
+    ("doors/ahp/src/runs.rs", "MAX_RUNS: usize = 64;", "| Runs of a session that are followed | 64 |"),
     (
         "wire/src/attest.rs",
         "MAX_LINE: usize = 10 * 1024 * 1024 - 1;",

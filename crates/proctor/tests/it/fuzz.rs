@@ -396,7 +396,8 @@ fn command_lines() {
 
 /// A small ledger as a bundle, and its checkpoint.
 fn bundle_and_note() -> (Vec<u8>, String) {
-    use proctor_ledger::bundle::{Selection, export, testing::TestLedger};
+    use proctor_ledger::bundle::{Selection, export};
+    use proctor_test_forges::TestLedger;
     let ledger = TestLedger::new(7, 12).unwrap();
     let mut bundle = Vec::new();
     export(&ledger.at(12).unwrap(), &Selection::Whole, &mut bundle, &mut |_, _| ()).unwrap();
@@ -405,7 +406,8 @@ fn bundle_and_note() -> (Vec<u8>, String) {
 
 #[test]
 fn bundles() {
-    use proctor_ledger::bundle::{Selection, closure, export, prove, prove_consistency, testing::TestLedger};
+    use proctor_ledger::bundle::{Selection, closure, export, prove, prove_consistency};
+    use proctor_test_forges::TestLedger;
     let ledger = TestLedger::new(8, 9).unwrap();
     let view = ledger.at(9).unwrap();
     let mut part = Vec::new();
@@ -504,7 +506,7 @@ fn json_reads_back_as_it_was_printed() {
 
 #[test]
 fn leaves_have_one_spelling() {
-    use proctor_ledger::bundle::testing::TestLedger;
+    use proctor_test_forges::TestLedger;
     let ledger = TestLedger::new(9, 30).unwrap();
     let leaves: Vec<Vec<u8>> = (0..30).map(|seq| ledger.envelope(seq).unwrap().to_leaf().unwrap()).collect();
     let valid: Vec<&[u8]> = leaves.iter().map(Vec::as_slice).collect();

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::support::{Folder, Gate, count, lines, seed, text};
 use proctor_core::json::Json;
 use proctor_core::random::SeededRandomness;
-use proctor_ledger::bundle::testing::mutate_with;
 use proctor_ledger::bundle::{Check, HEADER, Signer, verify};
 use proctor_ledger::keys::Trust;
+use proctor_test_forges::mutate_with;
 
 const POLICY: &str = r#"
 version: "1"

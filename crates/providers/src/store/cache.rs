@@ -1,14 +1,14 @@
-//! What was asked of a model before: judgements, vectors and calibrations.
+//! Caches of judge answers, vectors and calibrations.
 //!
 //! Judgements and vectors are bounded in bytes; what was used longest ago goes first. The size of each cache is kept in
 //! the file, in the same transactions as its content, so that no process has to add it up.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::queue::Touched;
+use super::queue::CacheUse;
 use super::{Calibration, JudgedAnswer, error};
 
-/// What a judgement costs beside its explanation.
+/// The bytes of a cached judgement besides its explanation.
 const JUDGED_OVERHEAD: usize = 100;
 /// Entries that are looked at together when room is made.
 const VICTIMS: i64 = 64;
@@ -166,14 +166,14 @@ pub(super) fn keep_calibration(
 }
 
 /// Writes down when a cache entry was used last.
-pub(super) fn touch(connection: &Connection, touched: &Touched, at: i64) -> Result<(), rusqlite::Error> {
+pub(super) fn touch(connection: &Connection, touched: &CacheUse, at: i64) -> Result<(), rusqlite::Error> {
     match touched {
-        Touched::Judged { prompt_hash, model, sample } => {
+        CacheUse::Judged { prompt_hash, model, sample } => {
             let update = "UPDATE judge_answers SET accessed_at = max(accessed_at, ?) \
                 WHERE prompt_hash = ? AND model = ? AND sample = ?";
             connection.prepare_cached(update)?.execute(params![at, prompt_hash, model, sample])?;
         }
-        Touched::Vector { content_hash, model } => {
+        CacheUse::Vector { content_hash, model } => {
             let update = "UPDATE embeddings SET accessed_at = max(accessed_at, ?) WHERE content_hash = ? AND model = ?";
             connection.prepare_cached(update)?.execute(params![at, content_hash, model])?;
         }

@@ -1,4 +1,4 @@
-//! What can go wrong with the file, in words for the person who runs the engine.
+//! Errors of opening the database, worded for the person who runs the engine.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub enum StoreError {
     Unwritable {
         /// The database file.
         file: PathBuf,
-        /// What the database library said.
+        /// The database library's error.
         reason: String,
     },
     /// The file is no database, or one whose content cannot be right. It is left as it is.
@@ -28,7 +28,7 @@ pub enum StoreError {
     Damaged {
         /// The database file.
         file: PathBuf,
-        /// What is wrong.
+        /// The mismatch.
         reason: String,
     },
     /// Another program kept the file locked for longer than is waited.
@@ -42,13 +42,13 @@ pub enum StoreError {
     Io {
         /// The database file.
         file: PathBuf,
-        /// What the database library said.
+        /// The database library's error.
         reason: String,
     },
 }
 
 impl StoreError {
-    /// What an error of the database library means for this file.
+    /// Classifies an error of the database library.
     pub(super) fn of(file: &Path, error: &rusqlite::Error) -> StoreError {
         let (file, reason) = (file.to_owned(), error.to_string());
         match error.sqlite_error_code() {

@@ -1,4 +1,4 @@
-//! The directory that the file lies in: making it, counting it, emptying it.
+//! The directory of the database: creation, size, and removal of its files.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How long a program waits for another that is just opening or emptying the directory.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// What `cache stats` tells about a directory.
+/// The report of `cache stats`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheStats {
     /// The directory asked about.

@@ -1,4 +1,4 @@
-//! Score history: adding rows, correcting a plugin's row, forgetting old rows, reading scores.
+//! Score history: insertion, replacement of a plugin's row, retention, and queries.
 
 use std::collections::BTreeSet;
 

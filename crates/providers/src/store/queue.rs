@@ -39,19 +39,19 @@ pub(super) enum Job {
     Calibration { rubric: String, version: String, calibration: Calibration },
 }
 
-/// An entry of a cache that was used.
+/// A cache entry whose last use is to be updated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Touched {
+pub(super) enum CacheUse {
     Judged { prompt_hash: String, model: String, sample: u32 },
     Vector { content_hash: String, model: String },
 }
 
-/// What the writer commits at once.
+/// The content of one transaction.
 #[derive(Debug)]
 pub(super) struct Group {
     /// Each with its time, in nanoseconds since 1970.
     pub(super) jobs: Vec<(i64, Job)>,
-    pub(super) touches: HashMap<Touched, i64>,
+    pub(super) touches: HashMap<CacheUse, i64>,
     pub(super) rows: usize,
     bytes: usize,
     cached: usize,
@@ -75,7 +75,7 @@ struct State {
     bytes: usize,
     /// Cache entries that wait or are being written: a reader must not miss them.
     cached: usize,
-    touches: HashMap<Touched, i64>,
+    touches: HashMap<CacheUse, i64>,
     /// Jobs ever pushed and ever written.
     pushed: u64,
     written: u64,
@@ -91,7 +91,7 @@ struct State {
     finished: bool,
 }
 
-/// What the writer is doing, as far as it matters to those who could wake it.
+/// The writer's state, which tells producers whether to wake it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Writer {
     #[default]
@@ -149,7 +149,7 @@ impl Queue {
     }
 
     /// Remembers that a cache entry was used. Written with the next commit, or soon.
-    pub(super) fn touch(&self, touched: Touched, at: i64) {
+    pub(super) fn touch(&self, touched: CacheUse, at: i64) {
         let mut state = self.lock();
         if state.touches.len() < MAX_TOUCHES || state.touches.contains_key(&touched) {
             state.touches.insert(touched, at);

@@ -1,4 +1,4 @@
-//! Opening the file and giving it its tables.
+//! Opening the database, and its schema.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,7 +84,7 @@ INSERT INTO cache_sizes SELECT 'judge_answers', COALESCE(SUM(size), 0) FROM judg
     ON CONFLICT DO UPDATE SET bytes = excluded.bytes;
 ";
 
-/// What a file has that needs nothing done.
+/// The tables and indexes of an up-to-date file.
 const OBJECTS: [&str; 10] = [
     "assertion_history",
     "embeddings",
@@ -112,7 +112,7 @@ const PROBES: [&str; 5] = [
 
 /// Both connections of a store to its file. They stay open for its whole life, because a file that was deleted can
 /// still be used through them but no longer be opened.
-pub(super) struct Opened {
+pub(super) struct Connections {
     pub(super) writer: Connection,
     pub(super) reader: Connection,
     /// Which file it is, to notice that the name has come to mean another.
@@ -120,11 +120,11 @@ pub(super) struct Opened {
 }
 
 /// Opens the file in a directory that is there.
-pub(super) fn open(dir: &Path) -> Result<Opened, StoreError> {
+pub(super) fn open(dir: &Path) -> Result<Connections, StoreError> {
     let file = file_in(dir);
     let _lock = folder::lock(dir);
     remove_leftovers(&file);
-    let connect = || -> Result<Opened, rusqlite::Error> {
+    let connect = || -> Result<Connections, rusqlite::Error> {
         let mut writer = connection(&file)?;
         // SQLite opens a file that may only be read without a word, and every row would be lost later.
         if writer.is_readonly(rusqlite::MAIN_DB)? {
@@ -140,7 +140,7 @@ pub(super) fn open(dir: &Path) -> Result<Opened, StoreError> {
         for probe in PROBES {
             reader.prepare(probe)?.query(())?.next()?;
         }
-        Ok(Opened { writer, reader, identity: folder::identity(&file) })
+        Ok(Connections { writer, reader, identity: folder::identity(&file) })
     };
     connect().map_err(|error| StoreError::of(&file, &error))
 }

@@ -1,4 +1,4 @@
-//! What the store promises to one process.
+//! Tests of the store within one process.
 
 mod caches;
 mod files;

@@ -1,4 +1,4 @@
-//! The one thread that writes.
+//! The writer thread of the store.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ impl Writer {
     /// Writes until the queue is closed and empty, or cannot be emptied.
     pub(super) fn run(self) {
         // Those who wait are told last, when the connection is closed, and also if this should ever end in another way.
-        let _finish = Finish(Arc::clone(&self.queue));
+        let _finish = CloseOnExit(Arc::clone(&self.queue));
         self.write_all();
     }
 
@@ -116,9 +116,9 @@ impl Writer {
     }
 }
 
-struct Finish(Arc<Queue>);
+struct CloseOnExit(Arc<Queue>);
 
-impl Drop for Finish {
+impl Drop for CloseOnExit {
     fn drop(&mut self) {
         self.0.finish();
     }

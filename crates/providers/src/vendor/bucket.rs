@@ -1,10 +1,10 @@
-//! Our own limit of requests a minute.
+//! A token bucket: our own limit of requests a minute.
 
 use std::time::Duration;
 
 /// A token bucket: so many requests a minute, and so many of them at once.
 ///
-/// It knows no clock: time is whatever the caller counts from any fixed moment.
+/// The bucket has no clock: callers pass the time since a fixed moment.
 #[derive(Debug, Clone)]
 pub struct TokenBucket {
     /// The time in which one token grows back; zero if there is no limit.

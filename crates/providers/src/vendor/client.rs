@@ -1,4 +1,4 @@
-//! The client: limits, retries and deadlines around single exchanges.
+//! The client: rate limit, retries and deadlines around single HTTP exchanges.
 
 use std::fmt;
 use std::sync::mpsc::sync_channel;
@@ -9,12 +9,12 @@ use futures_util::{StreamExt, stream};
 use reqwest::Url;
 use tokio::runtime::{Builder, Runtime};
 
+use super::backoff::{Backoff, BackoffTimer};
 use super::bucket::TokenBucket;
 use super::endpoint::{Endpoint, Limits};
 use super::error::ProviderError;
 use super::exchange::{ChatReply, ChatRequest, Vectors};
 use super::http;
-use super::pause::{Pace, Pauses};
 use super::wire::{self, Outgoing};
 
 /// How many requests of one call may be under way at once.
@@ -36,7 +36,7 @@ struct Inner {
     endpoint: Endpoint,
     base: Url,
     limits: Limits,
-    pauses: Pauses,
+    pauses: BackoffTimer,
     bucket: Mutex<TokenBucket>,
     /// The bucket's time is counted from here.
     began: Instant,
@@ -60,18 +60,18 @@ struct Deadline {
 impl Client {
     /// A client for the endpoint. Nothing is started or opened before the first call.
     pub fn new(endpoint: Endpoint, limits: Limits) -> Result<Client, ProviderError> {
-        Client::paced(endpoint, limits, Pace::default())
+        Client::paced(endpoint, limits, Backoff::default())
     }
 
     /// The same with pauses of one's own choice.
-    pub fn paced(endpoint: Endpoint, limits: Limits, pace: Pace) -> Result<Client, ProviderError> {
+    pub fn paced(endpoint: Endpoint, limits: Limits, pace: Backoff) -> Result<Client, ProviderError> {
         let base = http::base_url(&endpoint.base_url)?;
         http::credentials(&endpoint)?;
         let inner = Inner {
             endpoint,
             base,
             limits,
-            pauses: Pauses::new(pace),
+            pauses: BackoffTimer::new(pace),
             bucket: Mutex::new(TokenBucket::new(limits.per_minute, limits.burst)),
             began: Instant::now(),
             engine: OnceLock::new(),

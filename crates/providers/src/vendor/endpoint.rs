@@ -1,4 +1,4 @@
-//! Where a call goes, with which key and within which limits.
+//! Endpoints: vendor, base URL, key and limits.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Why a call has no answer.
+//! Errors of a call, and whether it may be retried.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub enum ProviderError {
     /// No connection, or it broke.
     #[error("the provider cannot be reached: {0}")]
     Unreachable(String),
-    /// What came is not an answer.
+    /// The reply is malformed.
     #[error("the provider's answer cannot be used: {0}")]
     Unreadable(String),
     /// The reply has more bytes than allowed.

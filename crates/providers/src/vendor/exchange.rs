@@ -1,22 +1,22 @@
-//! What is asked and what comes back, in no vendor's words.
+//! Vendor-neutral requests and replies.
 
-/// Who says a message.
+/// The role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Whoever talks with the model.
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// Whoever set the conversation up.
+    /// The system prompt.
     System,
 }
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who says it.
+    /// The role.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
@@ -50,7 +50,7 @@ pub struct ChatRequest {
 /// A model's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatReply {
-    /// What it said; never empty.
+    /// The reply's text; never empty.
     pub text: String,
     /// The model that answered, as the server names it; the one that was asked if the server does not say.
     pub model: String,

@@ -1,4 +1,4 @@
-//! One exchange over HTTP.
+//! A single HTTP exchange.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LO
 use reqwest::redirect::Policy;
 use reqwest::{Response, Url};
 
+use super::backoff::retry_after;
 use super::endpoint::{Endpoint, Limits};
 use super::error::ProviderError;
-use super::pause::retry_after;
 use super::wire::{self, Outgoing};
 
 /// How much of a refusal is read: more than anyone shows.

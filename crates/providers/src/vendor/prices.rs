@@ -1,6 +1,6 @@
-//! What the well-known models cost.
+//! List prices of well-known models.
 
-/// What a million tokens cost, in dollars.
+/// The price of a million tokens, in dollars.
 struct Price {
     model: &'static str,
     input: f64,
@@ -61,7 +61,7 @@ const PRICES: &[Price] = &[
     flat("gemini-3.5-flash", 1.5, 9.0),
 ];
 
-/// What so many tokens of a model cost in dollars, or nothing if the model's price is not known.
+/// The cost of tokens in dollars, or nothing if the model's price is not known.
 ///
 /// A dated version (`gpt-4.1-2025-04-14`, `claude-haiku-4-5-20251001`) costs what the model costs. Whether a model costs
 /// anything at all depends on the server too: one that runs on this machine is free, whatever its models are called.

@@ -1,4 +1,4 @@
-//! The vendors' words: what a request looks like and how a reply is read.
+//! The vendors' wire formats: request bodies and reply parsing.
 
 mod anthropic;
 mod gemini;
@@ -100,7 +100,7 @@ pub(super) fn embed_reply(asked: &str, count: usize, body: &[u8]) -> Result<Vect
     openai::embed_reply(asked, count, body)
 }
 
-/// What a server says about its own refusal, whichever of the usual shapes it uses.
+/// The message in an error body, in any of the usual shapes.
 pub(super) fn error_message(body: &[u8]) -> String {
     let value: Option<Value> = serde_json::from_slice(body).ok();
     // Some gateways wrap the error in a list of one.

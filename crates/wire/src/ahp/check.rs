@@ -1,16 +1,16 @@
-//! The rules that a message must keep, in the protocol's order, and what it then asks for.
+//! Validation of AHP requests and notifications, in the order that the protocol prescribes.
 
-use proctor_core::json::Json;
+use proctor_core::json::{Json, ShapeError};
 use serde::de::DeserializeOwned;
 
 use super::rpc::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, UNSUPPORTED_VERSION};
 use super::{
     AhpEvent, ConfirmationEvent, ContextPerceptionEvent, EventType, HandshakeRequest, IdleEvent,
-    IntentDetectionEvent, MemoryRecallEvent, PROTOCOL_VERSION, PlanningEvent, QueryRequest, RateLimitEvent,
-    ReasoningEvent, RunLifecycleEvent, TaskListEvent, VerificationEvent, method,
+    IntentDetectionEvent, MemoryRecallEvent, MessageError, PROTOCOL_VERSION, PlanningEvent, QueryRequest,
+    RateLimitEvent, ReasoningEvent, RunLifecycleEvent, TaskListEvent, VerificationEvent, method,
 };
 
-/// What a harness enforces.
+/// The limits that a harness enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Events at most this deep; none: any depth.
@@ -40,7 +40,7 @@ pub enum Call {
     Batch(Vec<Entry>),
 }
 
-/// What a blocking event asks, with its payload read.
+/// The question of a blocking event, with its payload decoded.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "each is the kind of event")]
 pub enum Question {
@@ -61,7 +61,7 @@ pub enum Question {
 pub struct Entry {
     /// The event.
     pub event: AhpEvent,
-    /// Its payload, if that is a durable contract.
+    /// The decoded payload, if that is a durable contract.
     pub contract: Option<Contract>,
 }
 
@@ -119,21 +119,19 @@ pub fn notification(name: &str, params: Json, limits: &Limits) -> Result<Option<
     if name != method::EVENT {
         return Ok(None);
     }
-    let failed = |problem: String| RpcError::new(INTERNAL_ERROR, format!("Handler error: {problem}"));
-    let event = AhpEvent::from_json(params, limits.lenient)
-        .map_err(|problem| failed(format!("Serialization error: {problem}")))?;
+    let failed = |refusal: EventRefusal| RpcError::new(INTERNAL_ERROR, format!("Handler error: {refusal}"));
+    let event =
+        AhpEvent::from_json(params, limits.lenient).map_err(|error| failed(EventRefusal::Message(error)))?;
     let contract = check_event(&event, limits).map_err(failed)?;
     if event.event_type.is_blocking() {
-        return Err(failed(format!(
-            "Protocol error: Blocking event {} must be sent as a request",
-            event.event_type
-        )));
+        return Err(failed(EventRefusal::Blocking(event.event_type)));
     }
     Ok(Some(Entry { event, contract }))
 }
 
 fn handshake(params: &Json) -> Result<HandshakeRequest, RpcError> {
-    let request: HandshakeRequest = params.read().map_err(|error| invalid_params(&error.to_string()))?;
+    let request: HandshakeRequest =
+        params.read().map_err(|error| invalid_params(&MessageError::Shape(error)))?;
     if is_compatible(&request.protocol_version) {
         Ok(request)
     } else {
@@ -151,7 +149,7 @@ pub fn is_compatible(version: &str) -> bool {
 }
 
 fn event(params: Json, limits: &Limits) -> Result<Call, RpcError> {
-    let event = AhpEvent::from_json(params, limits.lenient).map_err(|problem| invalid_params(&problem))?;
+    let event = AhpEvent::from_json(params, limits.lenient).map_err(|error| invalid_params(&error))?;
     check_event(&event, limits)
         .map_err(|problem| RpcError::new(INVALID_PARAMS, format!("Invalid event: {problem}")))?;
     if !event.event_type.is_blocking() {
@@ -168,7 +166,7 @@ fn event(params: Json, limits: &Limits) -> Result<Call, RpcError> {
 
 fn query(params: Json) -> Result<QueryRequest, RpcError> {
     let Json::Object(members) = params else {
-        return Err(invalid_params(&format!("a query is an object, this is {}", params.type_name())));
+        return Err(invalid_params(&MessageError::not_an_object("a query", &params)));
     };
     let (mut session_id, mut agent_id, mut query_type, mut payload) = (None, None, None, None);
     for (name, member) in members {
@@ -177,13 +175,13 @@ fn query(params: Json) -> Result<QueryRequest, RpcError> {
             ("session_id", Json::String(text)) => session_id = Some(text),
             ("agent_id", Json::String(text)) => agent_id = Some(text),
             ("query_type", Json::String(text)) => query_type = Some(text),
-            ("session_id" | "agent_id" | "query_type", other) => {
-                return Err(invalid_params(&format!("`{name}` is a string, this is {}", other.type_name())));
-            }
+            ("session_id", other) => return Err(not_a_string("session_id", &other)),
+            ("agent_id", other) => return Err(not_a_string("agent_id", &other)),
+            ("query_type", other) => return Err(not_a_string("query_type", &other)),
             _ => {}
         }
     }
-    let missing = |name: &str| invalid_params(&format!("missing field `{name}`"));
+    let missing = |name| invalid_params(&MessageError::Missing(name));
     Ok(QueryRequest {
         session_id: session_id.ok_or_else(|| missing("session_id"))?,
         agent_id: agent_id.ok_or_else(|| missing("agent_id"))?,
@@ -195,20 +193,20 @@ fn query(params: Json) -> Result<QueryRequest, RpcError> {
 /// The whole batch is checked before anything of it is done.
 fn batch(params: Json, limits: &Limits) -> Result<Vec<Entry>, RpcError> {
     let Json::Object(members) = params else {
-        return Err(invalid_params(&format!("a batch is an object, this is {}", params.type_name())));
+        return Err(invalid_params(&MessageError::not_an_object("a batch", &params)));
     };
     let events = match members.into_iter().find(|(name, _)| name == "events") {
         Some((_, Json::Array(events))) => events,
         Some((_, other)) => {
-            return Err(invalid_params(&format!("`events` is an array, this is {}", other.type_name())));
+            return Err(invalid_params(&MessageError::member_type("events", "an array", &other)));
         }
-        None => return Err(invalid_params("missing field `events`")),
+        None => return Err(invalid_params(&MessageError::Missing("events"))),
     };
     let count = events.len() as u64;
     let mut read = Vec::new();
     for (index, event) in events.into_iter().enumerate() {
         let event = AhpEvent::from_json(event, limits.lenient)
-            .map_err(|problem| invalid_params(&format!("{problem} at /events/{index}")))?;
+            .map_err(|error| invalid_params(&MessageError::item("events", index, error)))?;
         read.push(event);
     }
     if let Some(limit) = limits.batch_size.filter(|limit| count > *limit) {
@@ -235,16 +233,26 @@ fn batch(params: Json, limits: &Limits) -> Result<Vec<Entry>, RpcError> {
     Ok(entries)
 }
 
-/// Depth and durable payload.
-fn check_event(event: &AhpEvent, limits: &Limits) -> Result<Option<Contract>, String> {
-    fn read<T: DeserializeOwned>(event: &AhpEvent) -> Result<T, String> {
-        event.payload.read().map_err(|error| format!("Serialization error: {error}"))
+/// Why an event is refused. The texts are part of replies on the wire.
+#[derive(Debug, thiserror::Error)]
+enum EventRefusal {
+    #[error("Serialization error: {0}")]
+    Message(MessageError),
+    #[error("Serialization error: {0}")]
+    Payload(ShapeError),
+    #[error("Protocol error: Event depth {depth} exceeds configured max depth {limit}")]
+    Depth { depth: u32, limit: u32 },
+    #[error("Protocol error: Blocking event {0} must be sent as a request")]
+    Blocking(EventType),
+}
+
+/// Checks an event's depth, and decodes its payload if that is a durable contract.
+fn check_event(event: &AhpEvent, limits: &Limits) -> Result<Option<Contract>, EventRefusal> {
+    fn read<T: DeserializeOwned>(event: &AhpEvent) -> Result<T, EventRefusal> {
+        event.payload.read().map_err(EventRefusal::Payload)
     }
     if let Some(limit) = limits.max_depth.filter(|limit| event.depth > *limit) {
-        return Err(format!(
-            "Protocol error: Event depth {} exceeds configured max depth {limit}",
-            event.depth
-        ));
+        return Err(EventRefusal::Depth { depth: event.depth, limit });
     }
     Ok(match event.event_type {
         EventType::RunLifecycle => Some(Contract::RunLifecycle(read(event)?)),
@@ -254,9 +262,9 @@ fn check_event(event: &AhpEvent, limits: &Limits) -> Result<Option<Contract>, St
     })
 }
 
-fn question(event: &AhpEvent) -> Result<Question, String> {
-    fn read<T: DeserializeOwned>(event: &AhpEvent) -> Result<T, String> {
-        event.payload.read().map_err(|error| error.to_string())
+fn question(event: &AhpEvent) -> Result<Question, ShapeError> {
+    fn read<T: DeserializeOwned>(event: &AhpEvent) -> Result<T, ShapeError> {
+        event.payload.read()
     }
     Ok(match event.event_type {
         EventType::Idle => Question::Idle(read(event)?),
@@ -271,6 +279,10 @@ fn question(event: &AhpEvent) -> Result<Question, String> {
     })
 }
 
-fn invalid_params(problem: &str) -> RpcError {
-    RpcError::new(INVALID_PARAMS, format!("Invalid params: {problem}"))
+fn not_a_string(member: &'static str, found: &Json) -> RpcError {
+    invalid_params(&MessageError::member_type(member, "a string", found))
+}
+
+fn invalid_params(error: &MessageError) -> RpcError {
+    RpcError::new(INVALID_PARAMS, format!("Invalid params: {error}"))
 }

@@ -1,4 +1,4 @@
-//! What an event may carry about the agent's situation.
+//! The `context` member of events: session statistics, facts and memory.
 
 use proctor_core::json::Json;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 /// The agent's situation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EventContext {
-    /// What the agent learnt lately.
+    /// Facts that the agent learnt lately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recent_facts: Option<Vec<Fact>>,
-    /// What it remembers.
+    /// The agent's memory, summarised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_summary: Option<MemorySummary>,
     /// Counters of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_stats: Option<SessionStats>,
-    /// What it works on.
+    /// The current task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_task: Option<String>,
-    /// What it can call; defined by the agent. An object.
+    /// The tools that the agent can call; an object defined by the agent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub capabilities: Option<Json>,
 }
@@ -34,14 +34,14 @@ pub struct Fact {
     pub confidence: f32,
 }
 
-/// What the agent remembers.
+/// A summary of the agent's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySummary {
-    /// What kind of memory.
+    /// The kind of memory.
     pub memory_type: String,
     /// How many items.
     pub total_items: u64,
-    /// What they are about.
+    /// The topics of recent entries.
     pub recent_topics: Vec<String>,
 }
 

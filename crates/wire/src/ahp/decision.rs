@@ -1,4 +1,4 @@
-//! Decisions: what a harness answers. All are told apart by the member `decision`.
+//! Decisions: the harness's replies to events, tagged by the member `decision`.
 //!
 //! Members that the protocol does not know (`approval_id`, `expires_at`, and `reason`, `retry_after_ms` or `metadata` where it has none)
 //! are ignored by readers that do not know them, and let a reader of generic decisions understand specialised ones.
@@ -7,7 +7,7 @@ use proctor_core::json::Json;
 use serde::{Deserialize, Serialize};
 
 use super::context::object;
-use super::{Fact, PerceptionIntent, PerceptionTarget, PlanningStrategy};
+use super::{Fact, MessageError, PerceptionIntent, PerceptionTarget, PlanningStrategy};
 
 /// Anything that a harness wants to say besides; an object.
 pub type Metadata = Json;
@@ -35,7 +35,7 @@ pub enum Decision {
     },
     /// Go on with this instead.
     Modify {
-        /// What to do instead.
+        /// The payload to use instead.
         #[serde(deserialize_with = "Json::deserialize")]
         modified_payload: Json,
         /// Anything else.
@@ -63,7 +63,7 @@ pub enum Decision {
     Escalate {
         /// Why.
         reason: String,
-        /// Who decides.
+        /// The approver.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         escalation_target: Option<String>,
         /// The approval that it waits for.
@@ -150,7 +150,7 @@ pub enum ContextPerceptionDecision {
 pub enum MemoryRecallDecision {
     /// Here it is.
     Allow {
-        /// What is remembered.
+        /// The recalled facts.
         injected_facts: Vec<Fact>,
         /// Anything else.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -193,7 +193,7 @@ pub enum PlanningDecision {
     Modify {
         /// The task.
         modified_task: String,
-        /// What to mind.
+        /// Hints for the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hints: Option<Vec<String>>,
         /// The same, for readers of generic decisions.
@@ -211,7 +211,7 @@ pub enum PlanningDecision {
 pub enum ReasoningDecision {
     /// Go on.
     Allow {
-        /// What to mind.
+        /// Hints for the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hints: Option<Vec<String>>,
         /// Anything else.
@@ -307,7 +307,7 @@ pub enum IntentDetectionDecision {
         detected_intent: String,
         /// 0 to 1.
         confidence: f32,
-        /// What it is about.
+        /// The detected target.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         target_hints: Option<TargetHints>,
         /// Anything else.
@@ -327,18 +327,18 @@ pub enum IntentDetectionDecision {
 /// Context for the agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct InjectedContext {
-    /// What is known.
+    /// Facts about the target.
     pub facts: Vec<Fact>,
     /// Parts of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_contents: Option<Vec<FileContentSnippet>>,
-    /// What the project is.
+    /// The project summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_summary: Option<ProjectSummary>,
     /// General knowledge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge: Option<Vec<String>>,
-    /// What to do.
+    /// Suggested actions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestions: Option<Vec<String>>,
 }
@@ -354,12 +354,12 @@ pub struct FileContentSnippet {
     pub relevance_score: f32,
 }
 
-/// What a project is.
+/// The summary of a project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProjectSummary {
-    /// Its name.
+    /// The name.
     pub project_name: String,
-    /// Its language.
+    /// The programming language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// Where to look first.
@@ -369,13 +369,13 @@ pub struct ProjectSummary {
     pub structure_description: String,
 }
 
-/// What a prompt is about.
+/// The target that a prompt refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TargetHints {
-    /// What kind of thing.
+    /// The kind of target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_type: Option<String>,
-    /// Its name.
+    /// The name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_name: Option<String>,
     /// The field.
@@ -395,9 +395,9 @@ impl Decision {
     }
 
     /// Reads a decision. A payload that the agent is to use keeps every digit.
-    pub fn from_json(value: &Json) -> Result<Decision, String> {
+    pub fn from_json(value: &Json) -> Result<Decision, MessageError> {
         let Json::Object(members) = value else {
-            return Err(format!("a decision is an object, this is {}", value.type_name()));
+            return Err(MessageError::not_an_object("a decision", value));
         };
         // What tells decisions apart is found by reading all members first, which rounds numbers: the payload stays out.
         let payload = value.get("modified_payload").filter(|payload| !payload.is_null());
@@ -405,8 +405,7 @@ impl Decision {
             "modified_payload" => (name.clone(), Json::Null),
             _ => (name.clone(), member.clone()),
         });
-        let mut decision: Decision =
-            Json::Object(rest.collect()).read().map_err(|error| error.to_string())?;
+        let mut decision: Decision = Json::Object(rest.collect()).read()?;
         match &mut decision {
             Decision::Modify { modified_payload, .. } => {
                 *modified_payload = payload.cloned().unwrap_or(Json::Null);

@@ -14,13 +14,13 @@ pub struct RunLifecycleEvent {
     pub session_id: String,
     /// The state.
     pub status: RunStatus,
-    /// What was asked for.
+    /// The prompt of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// What came of it.
+    /// The result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_summary: Option<String>,
-    /// What went wrong.
+    /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// When it began; any text.
@@ -111,22 +111,22 @@ pub struct TaskListEvent {
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskItem {
-    /// Its identifier within the list.
+    /// The identifier within the list.
     pub id: String,
-    /// What it is.
+    /// The description.
     pub title: String,
-    /// Its state.
+    /// The status.
     pub status: TaskStatus,
     /// The tasks that come before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// What shows that it was done.
+    /// Evidence of completion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRef>,
-    /// What it made.
+    /// The artifacts it produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactRef>,
-    /// What went wrong.
+    /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// When this was so; any text.
@@ -203,10 +203,10 @@ pub struct VerificationEvent {
     pub session_id: String,
     /// The verdict on the whole.
     pub status: VerificationStatus,
-    /// What was checked.
+    /// The checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<VerificationCheck>,
-    /// What stays uncertain.
+    /// The remaining risks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residual_risks: Vec<String>,
     /// When this was so; any text.
@@ -261,22 +261,22 @@ impl VerificationStatus {
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationCheck {
-    /// Its identifier within the verification.
+    /// The identifier within the verification.
     pub id: String,
-    /// What it checks.
+    /// The subject of the check.
     pub subject: String,
     /// How it stands.
     pub status: VerificationStatus,
     /// How it is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// What it said.
+    /// The check's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What shows it.
+    /// The evidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRef>,
-    /// What it made.
+    /// The artifacts it produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactRef>,
     /// Anything else; an object.
@@ -287,9 +287,9 @@ pub struct VerificationCheck {
 /// Something that shows that a thing is so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceRef {
-    /// What kind.
+    /// The kind.
     pub kind: String,
-    /// What it shows.
+    /// The summary.
     pub summary: String,
     /// Where it is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -302,9 +302,9 @@ pub struct EvidenceRef {
 /// Something that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ArtifactRef {
-    /// Its identifier.
+    /// The identifier.
     pub id: String,
-    /// What kind.
+    /// The kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Where it is.
@@ -313,16 +313,16 @@ pub struct ArtifactRef {
     /// Where it is, as a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Its type.
+    /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Its digest.
+    /// The digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Its size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// What it is.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }

@@ -1,16 +1,17 @@
-//! Events: what an agent says at its control points.
+//! Events: the messages of an agent at its control points.
 
 use std::fmt;
 
 use proctor_core::json::Json;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::EventContext;
+use super::{EventContext, MessageError};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AhpEvent {
-    /// What kind.
+    /// The kind of event.
     pub event_type: EventType,
     /// The session, as the agent calls it.
     pub session_id: String,
@@ -20,7 +21,7 @@ pub struct AhpEvent {
     pub timestamp: String,
     /// How deep in nested agents; 0 is the top.
     pub depth: u32,
-    /// What it is about; its shape depends on the kind.
+    /// The payload; its shape depends on the kind.
     pub payload: Json,
     /// The agent's situation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,62 +34,56 @@ pub struct AhpEvent {
 impl AhpEvent {
     /// Reads an event; its payload is moved, not copied. With `lenient`, `timestamp` and `depth` may be missing, as agents of older
     /// dialects send them.
-    pub fn from_json(value: Json, lenient: bool) -> Result<AhpEvent, String> {
+    pub fn from_json(value: Json, lenient: bool) -> Result<AhpEvent, MessageError> {
         let Json::Object(members) = value else {
-            return Err(format!("an event is an object, this is {}", value.type_name()));
+            return Err(MessageError::not_an_object("an event", &value));
         };
         let (mut event_type, mut session_id, mut agent_id, mut timestamp) = (None, None, None, None);
         let (mut depth, mut payload, mut context, mut metadata) = (None, None, None, None);
         for (name, member) in members {
             match name.as_str() {
-                "event_type" => event_type = Some(member.read::<EventType>().map_err(|e| at(&name, &e))?),
-                "session_id" => session_id = Some(text(&name, member)?),
-                "agent_id" => agent_id = Some(text(&name, member)?),
-                "timestamp" => timestamp = Some(text(&name, member)?),
-                "depth" => depth = Some(member.read::<u32>().map_err(|e| at(&name, &e))?),
+                "event_type" => event_type = Some(read("event_type", &member)?),
+                "session_id" => session_id = Some(text("session_id", member)?),
+                "agent_id" => agent_id = Some(text("agent_id", member)?),
+                "timestamp" => timestamp = Some(text("timestamp", member)?),
+                "depth" => depth = Some(read("depth", &member)?),
                 "payload" => payload = Some(member),
-                "context" if !member.is_null() => {
-                    context = Some(member.read::<EventContext>().map_err(|e| at(&name, &e))?);
-                }
+                "context" if !member.is_null() => context = Some(read("context", &member)?),
                 "metadata" if !member.is_null() => match member {
                     Json::Object(_) => metadata = Some(member),
                     other => {
-                        return Err(format!(
-                            "`metadata` is an object or null, this is {}",
-                            other.type_name()
-                        ));
+                        return Err(MessageError::member_type("metadata", "an object or null", &other));
                     }
                 },
                 _ => {}
             }
         }
-        let missing = |name: &str| format!("missing field `{name}`");
         if lenient {
             timestamp = timestamp.or_else(|| Some(String::new()));
             depth = depth.or(Some(0));
         }
         Ok(AhpEvent {
-            event_type: event_type.ok_or_else(|| missing("event_type"))?,
-            session_id: session_id.ok_or_else(|| missing("session_id"))?,
-            agent_id: agent_id.ok_or_else(|| missing("agent_id"))?,
-            timestamp: timestamp.ok_or_else(|| missing("timestamp"))?,
-            depth: depth.ok_or_else(|| missing("depth"))?,
-            payload: payload.ok_or_else(|| missing("payload"))?,
+            event_type: event_type.ok_or(MessageError::Missing("event_type"))?,
+            session_id: session_id.ok_or(MessageError::Missing("session_id"))?,
+            agent_id: agent_id.ok_or(MessageError::Missing("agent_id"))?,
+            timestamp: timestamp.ok_or(MessageError::Missing("timestamp"))?,
+            depth: depth.ok_or(MessageError::Missing("depth"))?,
+            payload: payload.ok_or(MessageError::Missing("payload"))?,
             context,
             metadata,
         })
     }
 }
 
-fn text(name: &str, value: Json) -> Result<String, String> {
+fn text(member: &'static str, value: Json) -> Result<String, MessageError> {
     match value {
         Json::String(text) => Ok(text),
-        other => Err(format!("`{name}` is a string, this is {}", other.type_name())),
+        other => Err(MessageError::member_type(member, "a string", &other)),
     }
 }
 
-fn at(name: &str, error: &proctor_core::json::ShapeError) -> String {
-    format!("`{name}`: {error}")
+fn read<T: DeserializeOwned>(member: &'static str, value: &Json) -> Result<T, MessageError> {
+    value.read().map_err(|error| MessageError::Member { member, error })
 }
 
 /// The 22 kinds of events.

@@ -1,4 +1,4 @@
-//! The payloads whose shape the protocol defines, durable contracts apart.
+//! Event payloads whose shape the protocol defines, except the durable contracts.
 
 use proctor_core::json::Json;
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,10 @@ pub struct IdleEvent {
     pub idle_duration_ms: u64,
     /// Why.
     pub idle_reason: String,
-    /// What it did last.
+    /// The type of the last event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_type: Option<String>,
-    /// What it would do now.
+    /// The suggested next activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_action: Option<String>,
 }
@@ -27,12 +27,12 @@ pub struct HeartbeatEvent {
     pub uptime_ms: u64,
     /// Events so far.
     pub total_events_processed: u64,
-    /// What it is doing.
+    /// The agent's state.
     pub current_state: String,
-    /// Its share of a processor.
+    /// The processor usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<f32>,
-    /// Its memory.
+    /// The memory usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Tools that run.
@@ -54,9 +54,9 @@ pub struct HeartbeatEvent {
 pub struct SuccessEvent {
     /// The session.
     pub session_id: String,
-    /// What kind of thing was done.
+    /// The kind of action.
     pub action_type: String,
-    /// What was done.
+    /// The action's summary.
     pub action_summary: String,
     /// How long it took.
     pub duration_ms: u64,
@@ -67,7 +67,7 @@ pub struct SuccessEvent {
 pub struct MemoryRecallEvent {
     /// The session.
     pub session_id: String,
-    /// What to look for.
+    /// The search query.
     pub query: String,
     /// In which memory.
     pub memory_type: String,
@@ -82,11 +82,11 @@ pub struct MemoryRecallEvent {
 pub struct PlanningEvent {
     /// The session.
     pub session_id: String,
-    /// What is to be planned.
+    /// The task to be planned.
     pub task_description: String,
     /// How the agent can plan.
     pub available_strategies: Vec<PlanningStrategy>,
-    /// What holds for the plan.
+    /// Constraints on the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Json>,
 }
@@ -100,7 +100,7 @@ pub struct ReasoningEvent {
     pub reasoning_type: ReasoningType,
     /// About what.
     pub problem_statement: String,
-    /// What it knows already.
+    /// Hints that the agent has already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<String>>,
 }
@@ -123,11 +123,11 @@ pub struct RateLimitEvent {
 pub struct ConfirmationEvent {
     /// The session.
     pub session_id: String,
-    /// What kind of confirmation.
+    /// The kind of confirmation.
     pub confirmation_type: ConfirmationType,
-    /// What is to be confirmed.
+    /// The question.
     pub message: String,
-    /// What could be answered.
+    /// The possible answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Vec<String>>,
 }
@@ -137,7 +137,7 @@ pub struct ConfirmationEvent {
 pub struct IntentDetectionEvent {
     /// The session.
     pub session_id: String,
-    /// What the user wrote.
+    /// The user's prompt.
     pub prompt: String,
     /// Where the agent works.
     pub workspace: String,
@@ -151,7 +151,7 @@ pub struct IntentDetectionEvent {
 pub struct ContextPerceptionEvent {
     /// The session.
     pub session_id: String,
-    /// What for.
+    /// The purpose.
     pub intent: PerceptionIntent,
     /// About what.
     pub target: PerceptionTarget,
@@ -182,13 +182,13 @@ pub struct ContextPerceptionEvent {
 pub struct PerceptionContext {
     /// The workspace's folder.
     pub workspace: String,
-    /// What it works on.
+    /// The current task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_task: Option<String>,
-    /// What it wants to know.
+    /// The open question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// What happened before.
+    /// The history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relevant_history: Option<Vec<HistoryItem>>,
 }
@@ -196,9 +196,9 @@ pub struct PerceptionContext {
 /// Something that happened before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryItem {
-    /// What kind.
+    /// The kind of item.
     pub item_type: String,
-    /// What.
+    /// The content.
     pub content: String,
     /// When.
     pub timestamp: i64,
@@ -242,7 +242,7 @@ pub struct TimeRange {
     pub relative: Option<String>,
 }
 
-/// What context is asked about: an object with exactly one member, which names the variant.
+/// The target of a context request: an object with exactly one member, which names the variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -290,7 +290,7 @@ pub enum PerceptionTarget {
     },
 }
 
-/// What context is for.
+/// The purpose of a context request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -402,7 +402,7 @@ pub enum RateLimitType {
     Custom(String),
 }
 
-/// What kind of confirmation.
+/// The kind of confirmation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]

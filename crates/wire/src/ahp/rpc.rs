@@ -1,8 +1,10 @@
-//! The JSON-RPC layer: telling requests from notifications, and writing replies.
+//! The JSON-RPC layer of AHP: classifies messages and encodes replies.
 
 use proctor_core::json::Json;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+
+use super::MessageError;
 
 /// The longest identifier of a request.
 pub const MAX_ID: usize = 4096;
@@ -13,18 +15,18 @@ pub const MAX_VALUES: usize = 50_000;
 /// A message that an agent sent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// It wants a reply.
+    /// A request, which gets a reply.
     Request {
         /// The caller's identifier; comes back as it was sent.
         id: Id,
-        /// What to do.
+        /// The method.
         method: String,
         /// With what.
         params: Json,
     },
-    /// It wants none.
+    /// A notification, which gets none.
     Notification {
-        /// What to do.
+        /// The method.
         method: String,
         /// With what.
         params: Json,
@@ -47,9 +49,9 @@ pub enum Id {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (code {code})")]
 pub struct RpcError {
-    /// What kind.
+    /// The JSON-RPC error code.
     pub code: i32,
-    /// What was wrong.
+    /// The description.
     pub message: String,
     /// Details.
     pub data: Option<Json>,
@@ -71,9 +73,9 @@ pub const UNSUPPORTED_VERSION: i32 = -32000;
 /// A message that is none, with the identifier that its reply gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unreadable {
-    /// What could be found.
+    /// The request's id, as far as it could be read.
     pub id: Id,
-    /// What is wrong.
+    /// The error to reply with.
     pub error: RpcError,
 }
 
@@ -196,14 +198,14 @@ impl RpcError {
     }
 
     /// Reads the `error` member of a reply.
-    pub fn from_json(value: &Json) -> Result<RpcError, String> {
+    pub fn from_json(value: &Json) -> Result<RpcError, MessageError> {
         let code = value.get("code").and_then(Json::as_i64).and_then(|code| i32::try_from(code).ok());
         let message = value.get("message").and_then(Json::as_str);
         match (code, message) {
             (Some(code), Some(message)) => {
                 Ok(RpcError { code, message: message.to_owned(), data: value.get("data").cloned() })
             }
-            _ => Err("an error has a `code` and a `message`".to_owned()),
+            _ => Err(MessageError::NoCodeOrMessage),
         }
     }
 }

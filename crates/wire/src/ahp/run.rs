@@ -36,7 +36,7 @@ pub use bounds::{MAX_ITEMS, MAX_REFERENCES, MAX_TEXT};
 pub use problem::{MAX_PROBLEMS, Problem};
 use problem::{Problems, quote};
 
-/// What is known of a run.
+/// The reduced state of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunState {
     /// The run, as the first contract named it.
@@ -45,16 +45,16 @@ pub struct RunState {
     /// The session that it belongs to, as the first contract named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Its state; none before the agent said one.
+    /// The status; none before the agent reported one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RunStatus>,
-    /// What was asked for, as last said.
+    /// The prompt, as last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// What came of it, as last said.
+    /// The result, as last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_summary: Option<String>,
-    /// What went wrong, as last said.
+    /// The error, as last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// When it began, as last said; any text.

@@ -1,16 +1,16 @@
-//! Handshake, query and batch.
+//! Messages of handshake, query and batch.
 
 use proctor_core::json::Json;
 use serde::{Deserialize, Serialize};
 
-use super::{AhpEvent, Decision};
+use super::{AhpEvent, Decision, MessageError};
 
-/// What an agent says first.
+/// The handshake of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandshakeRequest {
     /// The version that it speaks.
     pub protocol_version: String,
-    /// What it is.
+    /// The agent's software.
     pub agent_info: AgentInfo,
     /// The session, as it calls it.
     pub session_id: String,
@@ -18,47 +18,47 @@ pub struct HandshakeRequest {
     pub agent_id: String,
 }
 
-/// What an agent is.
+/// Framework, version and capabilities of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentInfo {
-    /// What it is built with.
+    /// The framework.
     pub framework: String,
     /// That one's version.
     pub version: String,
-    /// What it will send.
+    /// The events that the agent will send.
     pub capabilities: Vec<String>,
 }
 
-/// What the harness says to that.
+/// The harness's reply to a handshake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandshakeResponse {
     /// The version that it speaks.
     pub protocol_version: String,
-    /// What it is.
+    /// The harness's software.
     pub harness_info: HarnessInfo,
     /// Reserved by the protocol; clients do not send it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_token: Option<String>,
-    /// Its limits.
+    /// The limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<HarnessConfig>,
 }
 
-/// What a harness is.
+/// Name, version and capabilities of a harness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HarnessInfo {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// What it answers.
+    /// The events that the harness answers.
     pub capabilities: Vec<String>,
 }
 
 /// The limits that a harness advertises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HarnessConfig {
-    /// It answers within this time.
+    /// The reply timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// At most this many events in a batch.
@@ -76,7 +76,7 @@ pub struct QueryRequest {
     pub session_id: String,
     /// The agent, as it calls itself.
     pub agent_id: String,
-    /// What kind of question; any text.
+    /// The type of the query; any text.
     pub query_type: String,
     /// The question's details.
     pub payload: Json,
@@ -91,7 +91,7 @@ pub struct QueryResponse {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What else could be done or asked.
+    /// Alternatives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternatives: Option<Vec<String>>,
 }
@@ -112,11 +112,11 @@ pub struct BatchResponse {
 
 impl BatchResponse {
     /// Reads the reply to a batch. Payloads that the agent is to use keep every digit.
-    pub fn from_json(value: &Json) -> Result<BatchResponse, String> {
+    pub fn from_json(value: &Json) -> Result<BatchResponse, MessageError> {
         let decisions = value.get("decisions").and_then(Json::as_array);
-        let decisions = decisions.ok_or("a reply to a batch has an array `decisions`")?;
+        let decisions = decisions.ok_or(MessageError::NoDecisions)?;
         let read = decisions.iter().enumerate().map(|(index, decision)| {
-            Decision::from_json(decision).map_err(|problem| format!("{problem} at /decisions/{index}"))
+            Decision::from_json(decision).map_err(|error| MessageError::item("decisions", index, error))
         });
         Ok(BatchResponse { decisions: read.collect::<Result<_, _>>()? })
     }

@@ -32,15 +32,15 @@ mod tests;
 
 pub use entry::{Entry, EntryError, Finding, MAX_LINE_BYTES};
 pub use event_type::EventType;
-pub use verify::{Extent, Gaps, MAX_LISTED_GAPS, Outcome, Start, Tampering, Torn, Verifier};
+pub use verify::{Extent, Gaps, MAX_LISTED_GAPS, Outcome, Start, Tampering, TruncatedLine, Verifier};
 
-/// What stands for the hash of the entry before the first.
+/// The previous hash of the first entry.
 pub const NO_HASH: [u8; 32] = [0; 32];
 
 /// The end of a log that goes on.
 ///
 /// Sealing does not move the end: say [`Chain::written`] when the line stands in the log, or [`Chain::lost`] if it never
-/// will. So the links hold whatever is lost, and what is lost shows as a gap. A torn last line must be cut off the file
+/// will. So the links hold whatever is lost, and what is lost shows as a gap. A truncated last line must be cut off the file
 /// before the log goes on, or it becomes an unreadable line in the middle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
@@ -54,7 +54,7 @@ pub struct Chain {
 pub struct Sealed {
     /// The entry.
     pub entry: Entry,
-    /// Its line.
+    /// The JSON line.
     pub line: String,
 }
 

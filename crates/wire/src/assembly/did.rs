@@ -21,7 +21,7 @@ pub enum DidError {
     /// The text does not start like a `did:key` in base58.
     #[error("agent id is not a did:key: it must start with `did:key:z`")]
     NotDidKey,
-    /// What follows is not base58, or too long for a key.
+    /// The identifier is not base58, or too long for a key.
     #[error("agent id is not a did:key: what follows `did:key:z` must be base58")]
     NotBase58,
     /// The key in it is of another kind.

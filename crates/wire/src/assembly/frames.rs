@@ -36,7 +36,7 @@ pub enum FrameError {
     BadMessage {
         /// The kind of frame.
         kind: &'static str,
-        /// What is wrong with the payload.
+        /// The decoding error.
         error: UnpackError,
     },
 }

@@ -76,7 +76,7 @@ impl ServerHandshake {
         Self { key: expected_key(agent_id), nonce }
     }
 
-    /// What is sent right after a connection was accepted.
+    /// The challenge frame, sent right after a connection was accepted.
     pub fn challenge(&self) -> ServerFrame {
         ServerFrame::HandshakeChallenge(HandshakeChallenge { nonce: self.nonce.to_vec() })
     }

@@ -23,7 +23,7 @@ macro_rules! package {
 }
 
 package!(
-    /// What all messages share.
+    /// Types that all packages share.
     common, "assembly.common.v1"
 );
 package!(
@@ -35,7 +35,7 @@ package!(
     policy, "assembly.policy.v1"
 );
 package!(
-    /// What happened, reported by agents.
+    /// Audit events, reported by agents.
     audit, "assembly.audit.v1"
 );
 package!(
@@ -47,11 +47,11 @@ package!(
     approval, "assembly.approval.v1"
 );
 package!(
-    /// Who started whom, and who talks to whom.
+    /// Lineage and communication between agents.
     topology, "assembly.topology.v1"
 );
 package!(
-    /// What a runtime remembers and must forget.
+    /// Cache invalidation of runtimes.
     gateway, "assembly.gateway.v1"
 );
 package!(

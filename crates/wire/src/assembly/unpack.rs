@@ -1,4 +1,4 @@
-//! Bytes become a message, and the message does not become much larger than its bytes.
+//! Protobuf decoding with a memory limit: a small message must not expand to a large value.
 //!
 //! An empty element of a list takes two bytes on the wire and hundreds in memory, so a limit on bytes alone is none. What a message
 //! would take is therefore counted before it is built.
@@ -41,7 +41,7 @@ pub fn unpack<M: Name + Default>(bytes: &[u8]) -> Result<M, UnpackError> {
     Ok(M::decode(bytes)?)
 }
 
-/// What is to know about a message for counting.
+/// The memory cost model of a message type.
 struct Shape {
     /// With its package.
     name: &'static str,
@@ -51,7 +51,7 @@ struct Shape {
 /// A field that holds messages or can be many.
 struct Part {
     number: u64,
-    /// What one more of it takes; 0 if there is at most one.
+    /// The bytes of one more element; 0 if the field is not repeated.
     cost: usize,
     /// Where the shape of the message in it is.
     message: Option<usize>,

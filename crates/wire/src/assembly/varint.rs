@@ -1,4 +1,4 @@
-//! Numbers of the protobuf encoding: groups of seven bits, the lowest first, each byte but the last with its high bit set.
+//! Protobuf varints: groups of seven bits, the lowest first, each byte but the last with its high bit set.
 
 /// The most bytes of a 64-bit number.
 pub(super) const MAX_BYTES: usize = 10;

@@ -1,4 +1,4 @@
-//! What requests carry and what answers say.
+//! Parameters and results of the Attest methods.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ pub struct Initialize {
     /// Version of the protocol; 0 if it is not said.
     #[serde(default)]
     pub protocol_version: Option<i64>,
-    /// What the engine must be able to do.
+    /// The required capabilities.
     #[serde(default)]
     pub required_capabilities: Option<Vec<String>>,
     /// Ours: whether the client reads `drift_alert` notifications. Official ones do not, and break on them.
@@ -25,9 +25,9 @@ pub struct Initialized {
     pub engine_version: &'static str,
     /// Version of the protocol.
     pub protocol_version: i64,
-    /// What the engine can do.
+    /// The capabilities of the engine.
     pub capabilities: Vec<&'static str>,
-    /// What was required and is not there.
+    /// The required capabilities that the engine lacks.
     pub missing: Vec<String>,
     /// Whether nothing is missing.
     pub compatible: bool,
@@ -48,7 +48,7 @@ pub struct EvaluateBatch<'a, T, A> {
     /// The trace.
     #[serde(default)]
     pub trace: T,
-    /// What is asserted of it.
+    /// The assertions.
     #[serde(default = "Option::default")]
     pub assertions: Option<Vec<A>>,
     /// Ours, if negotiated: a session of the ledger instead of a trace.
@@ -114,12 +114,12 @@ pub struct SubmitPluginResult {
     /// The assertion that waits for it.
     #[serde(default)]
     pub assertion_id: Option<String>,
-    /// What the plugin found.
+    /// The plugin's result.
     #[serde(default)]
     pub result: Option<PluginResult>,
 }
 
-/// What a plugin found.
+/// The result of a plugin assertion.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct PluginResult {
     /// How it ended.
@@ -164,7 +164,7 @@ pub struct DriftReport {
     pub count: u64,
     /// The newest.
     pub latest_score: f64,
-    /// Its distance from the mean.
+    /// The distance from the mean.
     pub deviation: f64,
     /// `drift_detected` or `ok`.
     pub status: &'static str,
@@ -180,13 +180,13 @@ pub struct DriftAnswer {
 /// `generate_user_message`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct GenerateUserMessage {
-    /// Who speaks.
+    /// The persona of the simulated user.
     #[serde(default)]
     pub persona: Persona,
-    /// What was said so far.
+    /// The conversation so far.
     #[serde(default)]
     pub conversation_history: Option<Vec<Turn>>,
-    /// What goes wrong on purpose.
+    /// Injected faults.
     #[serde(default)]
     pub fault_config: Option<Faults>,
 }
@@ -197,7 +197,7 @@ pub struct Persona {
     /// Their name.
     #[serde(default)]
     pub name: Option<String>,
-    /// What they are told of themselves.
+    /// The persona's system prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
     /// How they write.
@@ -214,15 +214,15 @@ pub struct Persona {
 /// One message of a conversation.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Turn {
-    /// Who said it.
+    /// The role of the speaker.
     #[serde(default)]
     pub role: Option<String>,
-    /// What.
+    /// The text.
     #[serde(default)]
     pub content: Option<String>,
 }
 
-/// What goes wrong on purpose.
+/// Injected faults.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Faults {
     /// How often the call fails, from 0 to 1.
@@ -242,7 +242,7 @@ pub struct Faults {
 /// The answer to `generate_user_message`.
 #[derive(Debug, Clone, Serialize)]
 pub struct UserMessage {
-    /// What the user says next.
+    /// The user's next message.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! The answer to `evaluate_batch`: a line that every client can read, whatever the batch was.
+//! The reply to `evaluate_batch`, shortened until it fits the line limit of all clients.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::rpc::{cut, respond, written_length};
 pub struct BatchAnswer {
     /// One for each assertion that ran.
     pub results: Vec<AssertionResult>,
-    /// What it cost.
+    /// The cost in dollars.
     pub total_cost: f64,
     /// The sum of the results' times.
     pub total_duration_ms: u64,
@@ -19,7 +19,7 @@ pub struct BatchAnswer {
     pub simulated: bool,
 }
 
-/// What an assertion found.
+/// The result of one assertion.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct AssertionResult {
     /// The assertion.
@@ -30,19 +30,19 @@ pub struct AssertionResult {
     pub score: f64,
     /// Why.
     pub explanation: String,
-    /// What stands behind the explanation, however much of that is told.
+    /// A suffix of the explanation that is never shortened.
     #[serde(skip)]
     pub note: String,
-    /// What it cost.
+    /// The cost in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// What the caller wanted back.
+    /// The caller's request id.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub request_id: String,
-    /// What a person needs to understand a failure.
+    /// Diagnostics of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<u8>,
     /// The assertion's type.
@@ -51,13 +51,13 @@ pub struct AssertionResult {
     /// Where in the trace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub trace_node_path: String,
-    /// What should have been there.
+    /// The expected value.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub expected: String,
-    /// What was there.
+    /// The actual value.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub actual: String,
-    /// What to do.
+    /// The suggested remedy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub suggested_action: String,
     /// Where the threshold came from.
@@ -87,7 +87,7 @@ pub struct JudgeAnswer {
     pub score_stddev: f64,
     /// Whether they lie far apart.
     pub high_variance: bool,
-    /// What changed texts got.
+    /// The scores of changed texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bias_probes: Vec<ProbeAnswer>,
     /// How well the rubric agrees with people.
@@ -95,14 +95,14 @@ pub struct JudgeAnswer {
     pub calibration: Option<CalibrationAnswer>,
 }
 
-/// What a changed text got.
+/// The score of a changed text.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProbeAnswer {
     /// Name of the change.
     pub name: String,
     /// The score.
     pub score: f64,
-    /// Its distance from the score without the change.
+    /// The difference from the score without the change.
     pub delta: f64,
 }
 
@@ -121,7 +121,7 @@ pub struct CalibrationAnswer {
 }
 
 /// How much of a result is told, from everything to what no client can do without.
-struct Room {
+struct TextBudget {
     explanation: usize,
     passed: usize,
     evidence: usize,
@@ -129,24 +129,27 @@ struct Room {
     costs: bool,
 }
 
-const ROOMS: [Room; 6] = [
-    Room { explanation: 2_000, passed: 2_000, evidence: 600, diagnostics: true, costs: true },
-    Room { explanation: 600, passed: 80, evidence: 300, diagnostics: true, costs: true },
-    Room { explanation: 300, passed: 20, evidence: 80, diagnostics: true, costs: true },
-    Room { explanation: 160, passed: 0, evidence: 0, diagnostics: false, costs: true },
-    Room { explanation: 60, passed: 0, evidence: 0, diagnostics: false, costs: false },
-    Room { explanation: 0, passed: 0, evidence: 0, diagnostics: false, costs: false },
+const TEXT_BUDGETS: [TextBudget; 6] = [
+    TextBudget { explanation: 2_000, passed: 2_000, evidence: 600, diagnostics: true, costs: true },
+    TextBudget { explanation: 600, passed: 80, evidence: 300, diagnostics: true, costs: true },
+    TextBudget { explanation: 300, passed: 20, evidence: 80, diagnostics: true, costs: true },
+    TextBudget { explanation: 160, passed: 0, evidence: 0, diagnostics: false, costs: true },
+    TextBudget { explanation: 60, passed: 0, evidence: 0, diagnostics: false, costs: false },
+    TextBudget { explanation: 0, passed: 0, evidence: 0, diagnostics: false, costs: false },
 ];
 
 /// The line that answers a batch, within [`MAX_REPLY`]: what is optional goes first, then explanations get shorter, those of passes
 /// before those of failures. `None` if there are too many results for any line (see [`fits`]).
 pub fn batch_line(id: i64, answer: &BatchAnswer) -> Option<Vec<u8>> {
-    ROOMS.iter().map(|room| respond(id, &within(answer, room))).find(|line| line.len() <= MAX_REPLY)
+    TEXT_BUDGETS
+        .iter()
+        .map(|budget| respond(id, &within(answer, budget)))
+        .find(|line| line.len() <= MAX_REPLY)
 }
 
 /// Whether the results of assertions with these names fit into one answer at all.
 pub fn fits<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
-    // What remains of a result in the smallest room, and of the answer around them.
+    // What remains of a result in the smallest budget, and of the answer around them.
     const RESULT: usize =
         r#"{"assertion_id":"","status":"hard_fail","score":1.2345678901234567e-300,"explanation":""},"#.len();
     const AROUND: usize = 320;
@@ -163,7 +166,7 @@ pub fn fits<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
     true
 }
 
-fn within(answer: &BatchAnswer, room: &Room) -> BatchAnswer {
+fn within(answer: &BatchAnswer, budget: &TextBudget) -> BatchAnswer {
     let shorten = |text: &str, longest: usize| {
         let kept = cut(text, longest);
         if kept.len() < text.len() && longest > 3 {
@@ -173,24 +176,24 @@ fn within(answer: &BatchAnswer, room: &Room) -> BatchAnswer {
     };
     let results = answer.results.iter().map(|result| {
         let passed = result.status == "pass";
-        let evidence = if passed { room.evidence.min(room.passed) } else { room.evidence };
+        let evidence = if passed { budget.evidence.min(budget.passed) } else { budget.evidence };
         AssertionResult {
             assertion_id: result.assertion_id.clone(),
             status: result.status,
             score: result.score,
             explanation: format!(
                 "{}{}",
-                shorten(&result.explanation, if passed { room.passed } else { room.explanation }),
+                shorten(&result.explanation, if passed { budget.passed } else { budget.explanation }),
                 result.note
             ),
             note: String::new(),
-            // In the smallest room only their sum is told.
-            cost: result.cost.filter(|cost| room.costs || (*cost != 0.0 && room.explanation > 0)),
-            duration_ms: result.duration_ms.filter(|_| room.costs),
+            // In the smallest budget only their sum is told.
+            cost: result.cost.filter(|cost| budget.costs || (*cost != 0.0 && budget.explanation > 0)),
+            duration_ms: result.duration_ms.filter(|_| budget.costs),
             request_id: result.request_id.clone(),
-            layer: result.layer.filter(|_| room.diagnostics),
-            kind: if room.diagnostics { shorten(&result.kind, 64) } else { String::new() },
-            trace_node_path: if room.diagnostics {
+            layer: result.layer.filter(|_| budget.diagnostics),
+            kind: if budget.diagnostics { shorten(&result.kind, 64) } else { String::new() },
+            trace_node_path: if budget.diagnostics {
                 shorten(&result.trace_node_path, 300)
             } else {
                 String::new()
@@ -198,8 +201,8 @@ fn within(answer: &BatchAnswer, room: &Room) -> BatchAnswer {
             expected: shorten(&result.expected, evidence),
             actual: shorten(&result.actual, evidence),
             suggested_action: shorten(&result.suggested_action, evidence),
-            threshold_source: result.threshold_source.filter(|_| room.diagnostics),
-            judge_metadata: result.judge_metadata.clone().filter(|_| room.diagnostics),
+            threshold_source: result.threshold_source.filter(|_| budget.diagnostics),
+            judge_metadata: result.judge_metadata.clone().filter(|_| budget.diagnostics),
         }
     });
     BatchAnswer {

@@ -1,4 +1,4 @@
-//! Requests as they come, and refusals.
+//! The JSON-RPC layer of Attest: requests, and error replies.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use serde_json::value::RawValue;
 /// A request.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// Its number; 0 if it has none.
+    /// The request's id; 0 if it has none.
     pub id: i64,
-    /// What is asked for.
+    /// The method.
     pub method: Cow<'a, str>,
     /// With what.
     pub params: Params<'a>,
 }
 
-/// What a request is made with.
+/// The parameters of a request, as raw JSON.
 #[derive(Debug, Clone, Copy)]
 pub enum Params<'a> {
     /// Nothing was said.
@@ -58,7 +58,7 @@ pub struct Refusal {
     pub code: Code,
     /// In one line.
     pub message: String,
-    /// What was wrong, and what to do.
+    /// The cause and the remedy.
     pub detail: String,
     /// Whether the same request may succeed later.
     pub retryable: bool,
@@ -85,14 +85,14 @@ pub enum Code {
     Provider,
     /// The engine could not do it.
     Engine,
-    /// It took too long.
+    /// The deadline passed.
     Timeout,
     /// Not now in this session.
     Session,
 }
 
 impl Code {
-    /// Its number.
+    /// The JSON-RPC error code.
     pub fn number(self) -> i64 {
         match self {
             Code::Parse => -32700,
@@ -109,7 +109,7 @@ impl Code {
         }
     }
 
-    /// Its name.
+    /// The error's name.
     pub fn name(self) -> &'static str {
         match self {
             Code::Parse => "PARSE_ERROR",

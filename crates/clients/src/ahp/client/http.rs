@@ -74,7 +74,7 @@ impl Http {
             None => match reply.ok().and_then(|reply| reply.get("error").cloned()) {
                 Some(error) if !error.is_null() => Err(match RpcError::from_json(&error) {
                     Ok(error) => Fault::Refused(error).into_error(message.method),
-                    Err(problem) => AhpError::Protocol(problem),
+                    Err(problem) => AhpError::Protocol(problem.to_string()),
                 }),
                 _ => Ok(Json::Null),
             },

@@ -538,7 +538,7 @@ fn assembly_audit_lines() {
                     Err("a changed log was verified".to_owned())
                 }
             }
-            Outcome::Incomplete { start: None, torn: None, gaps, .. } if gaps.count == 0 => {
+            Outcome::Incomplete { start: None, truncated: None, gaps, .. } if gaps.count == 0 => {
                 Err("it is said to be incomplete, and not why".to_owned())
             }
             Outcome::Incomplete { entries: found, .. } | Outcome::Tampered { entries: found, .. } => {

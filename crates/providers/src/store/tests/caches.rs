@@ -1,4 +1,4 @@
-//! Judgements, vectors, calibrations.
+//! Tests of the caches: judge answers, vectors, calibrations.
 
 use proptest::prelude::*;
 

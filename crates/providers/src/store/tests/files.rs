@@ -1,4 +1,4 @@
-//! Files of other programs, damaged files, deleted files.
+//! Tests with foreign, damaged and deleted files.
 
 use std::fs;
 

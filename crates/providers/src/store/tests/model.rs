@@ -1,4 +1,4 @@
-//! The history against one that is slow and obvious.
+//! The history against a slow, obvious model.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! The Anthropic Messages API.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Google's Gemini.
+//! The Gemini API.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

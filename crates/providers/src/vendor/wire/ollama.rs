@@ -1,4 +1,4 @@
-//! Ollama's own chat interface.
+//! Ollama's native chat API.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

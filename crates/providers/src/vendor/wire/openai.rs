@@ -1,4 +1,4 @@
-//! OpenAI's chat completions and embeddings, and what is compatible with them.
+//! OpenAI chat completions and embeddings, and compatible servers.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What is kept of a contract: so many items, texts so long. Never more than was sent.
+//! Size limits of the stored run state: the number of items, and the length of texts.
 
 use proctor_core::json::Json;
 

@@ -1,4 +1,4 @@
-//! What does not fit in what an agent says of a run.
+//! Contradictions between the contracts of a run.
 
 use serde::Serialize;
 
@@ -8,9 +8,9 @@ pub const MAX_PROBLEMS: usize = 100;
 /// Something that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What kind, for machines.
+    /// The machine-readable code.
     pub code: &'static str,
-    /// What, for people.
+    /// The description.
     pub message: String,
 }
 

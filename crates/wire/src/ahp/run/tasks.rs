@@ -1,4 +1,4 @@
-//! What must hold between the tasks of a list, and from one list to the next.
+//! Consistency rules of task lists: dependencies, cycles and transitions.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! What must hold in a verification.
+//! Consistency rules of verification reports.
 
 use std::collections::HashSet;
 

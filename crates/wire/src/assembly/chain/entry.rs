@@ -1,4 +1,4 @@
-//! One entry: the bytes that are hashed, and the line that says it.
+//! Audit log entries: the hashed bytes, and the JSON line.
 
 use proctor_core::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -14,17 +14,17 @@ pub const MAX_LINE_BYTES: usize = 16 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its place in the log, from 0. A lost entry uses its place up.
+    /// The sequence in the log, from 0. A lost entry uses its sequence up.
     pub seq: u64,
     /// Nanoseconds since 1970.
     pub timestamp_ns: u64,
-    /// What it is about.
+    /// The type of the event.
     pub event_type: EventType,
     /// The agent it is about.
     pub agent_id: [u8; 16],
     /// The session it is part of; zeros if there is none.
     pub session_id: [u8; 16],
-    /// What happened, as JSON text.
+    /// The event, as JSON text.
     pub payload: String,
     /// The hash of the entry before, or zeros.
     pub previous_hash: [u8; 32],
@@ -33,7 +33,7 @@ pub struct Entry {
     /// Where the delegation began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_agent_id: Option<[u8; 16]>,
-    /// Who delegated to the agent.
+    /// The agent that delegated to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent_id: Option<[u8; 16]>,
     /// The agent's team.
@@ -69,7 +69,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// What kind of credential. The hash does not cover it, only the label.
+    /// The kind of credential. The hash covers only the label.
     pub kind: String,
     /// Where it began, in bytes.
     pub offset: u64,
@@ -80,13 +80,13 @@ pub struct Finding {
 /// Why a line is not an entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// It is not whole JSON, as after a write that was cut off.
+    /// The line is not complete JSON, as after a truncated write.
     #[error("it is not whole JSON: {0}")]
     NotJson(String),
-    /// It is JSON, but not an entry.
+    /// The line is JSON, but not an entry.
     #[error("it is not an entry: {0}")]
     NotAnEntry(String),
-    /// It is longer than any entry.
+    /// The line is longer than any entry.
     #[error("it is longer than {MAX_LINE_BYTES} bytes")]
     TooLong,
 }
@@ -212,7 +212,7 @@ fn push_length(bytes: &mut Vec<u8>, length: usize) {
     bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
 }
 
-/// What the parser says, short, with the place in the line.
+/// The parser's error, shortened, with its column.
 fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);

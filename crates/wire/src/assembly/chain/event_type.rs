@@ -1,4 +1,4 @@
-//! What an entry is about.
+//! Event types of audit log entries, with their numbers and names.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Declares the types once: number, name, what it means.
 macro_rules! event_types {
     ($($number:literal $name:ident $meaning:literal)*) => {
-        /// What an entry is about. Lines say the name, hashes the number.
+        /// The type of an entry's event. Lines have its name, hashes its number.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum EventType {

@@ -344,7 +344,7 @@ fn what_was_lost_before_it_was_written_is_a_gap() {
         }
     }
     let gaps = Gaps { count: 2, missing: 3, listed: vec![(2, 3), (6, 6)] };
-    assert_eq!(verify(lines), Outcome::Incomplete { entries: 7, start: None, gaps, torn: None });
+    assert_eq!(verify(lines), Outcome::Incomplete { entries: 7, start: None, gaps, truncated: None });
 }
 
 #[test]
@@ -365,7 +365,8 @@ fn gaps_are_counted_without_end_and_listed_up_to_a_limit() {
 fn a_log_that_begins_elsewhere_is_incomplete() {
     let log = simple(5);
     let start = Start { line: 1, seq: 2, previous_hash: log[1].entry_hash };
-    let outcome = Outcome::Incomplete { entries: 3, start: Some(start), gaps: Gaps::default(), torn: None };
+    let outcome =
+        Outcome::Incomplete { entries: 3, start: Some(start), gaps: Gaps::default(), truncated: None };
     assert_eq!(verify_entries(&log[2..]), outcome);
     // Lost at the beginning: no hash before it, but not the first sequence either.
     let mut chain = Chain::default();
@@ -385,17 +386,20 @@ fn a_last_line_that_was_cut_off_is_incomplete_wherever_it_was_cut() {
     let (first, second) = (first.to_line(), second.to_line());
     for cut in 1..second.len() {
         let outcome = verify([&first, &second[..cut]]);
-        let Outcome::Incomplete { entries: 1, start: None, torn: Some(torn), .. } = outcome else {
+        let Outcome::Incomplete { entries: 1, start: None, truncated: Some(truncated), .. } = outcome else {
             panic!("{cut}: {outcome:?}")
         };
-        assert_eq!(torn.line, 2);
+        assert_eq!(truncated.line, 2);
         // Blank lines after it change nothing.
         assert!(matches!(verify([&first, &second[..cut], "", " "]), Outcome::Incomplete { .. }));
-        // In the middle it is no torn write.
+        // In the middle it is no truncated write.
         let outcome = verify([&second[..cut], &first]);
         assert!(matches!(tampering(&outcome), (1, Tampering::Unreadable(EntryError::NotJson(_)))));
     }
-    assert!(matches!(verify([first.as_bytes(), b"\xff\xfe"]), Outcome::Incomplete { torn: Some(_), .. }));
+    assert!(matches!(
+        verify([first.as_bytes(), b"\xff\xfe"]),
+        Outcome::Incomplete { truncated: Some(_), .. }
+    ));
 }
 
 /// What no chain can show; the documentation says so.

@@ -1,19 +1,19 @@
-//! Whether a log is as it was written, line by line, in constant memory.
+//! Verification of an audit log, line by line, in constant memory.
 
 use super::{Chain, Entry, EntryError, NO_HASH};
 
 /// How many gaps are listed; more are counted.
 pub const MAX_LISTED_GAPS: usize = 32;
 
-/// What a log came to.
+/// The result of verifying a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It begins at the beginning, every entry has its hash and follows the one before, and none is missing in between.
+    /// The log starts with sequence 0, every hash and link holds, and no entry is missing in between.
     Verified {
         /// How many entries.
         entries: u64,
     },
-    /// What is there is as it was written, but not everything is there. At least one of the three is not empty.
+    /// All hashes and links hold, but entries are missing. At least one of the three is not empty.
     Incomplete {
         /// How many entries are there.
         entries: u64,
@@ -22,7 +22,7 @@ pub enum Outcome {
         /// Sequences that are missing in between.
         gaps: Gaps,
         /// The last line, if its write was cut off.
-        torn: Option<Torn>,
+        truncated: Option<TruncatedLine>,
     },
     /// A line was changed, removed, added or moved.
     Tampered {
@@ -30,7 +30,7 @@ pub enum Outcome {
         line: u64,
         /// The sequence that the line states, if it can be read.
         seq: Option<u64>,
-        /// What is wrong with it.
+        /// The violation.
         why: Tampering,
         /// How many entries before it hold.
         entries: u64,
@@ -61,14 +61,14 @@ pub struct Gaps {
 
 /// A last line that was not written to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Torn {
+pub struct TruncatedLine {
     /// The line, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The violation.
     pub why: EntryError,
 }
 
-/// What is wrong with a line.
+/// Violations that only a changed log has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Tampering {
     /// The entry was changed after its hash was taken, or its hash was.
@@ -129,8 +129,8 @@ pub struct Verifier {
     extent: Option<Extent>,
     start: Option<Start>,
     gaps: Gaps,
-    /// A line that is no entry: torn if it is the last one.
-    unreadable: Option<Torn>,
+    /// A line that is no entry: truncated if it is the last one.
+    unreadable: Option<TruncatedLine>,
     tampered: Option<(u64, Option<u64>, Tampering)>,
 }
 
@@ -148,7 +148,7 @@ impl Verifier {
         if line.len() <= super::MAX_LINE_BYTES && line.trim_ascii().is_empty() {
             return true;
         }
-        if let Some(Torn { line, why }) = self.unreadable.take() {
+        if let Some(TruncatedLine { line, why }) = self.unreadable.take() {
             self.tampered = Some((line, None, Tampering::Unreadable(why)));
             return false;
         }
@@ -156,7 +156,7 @@ impl Verifier {
             Ok(entry) => self.entry(&entry),
             // Only what could be the beginning of a line can be a write that was cut off.
             Err(why @ EntryError::NotJson(_)) => {
-                self.unreadable = Some(Torn { line: self.lines, why });
+                self.unreadable = Some(TruncatedLine { line: self.lines, why });
             }
             Err(why) => self.tampered = Some((self.lines, None, Tampering::Unreadable(why))),
         }
@@ -215,16 +215,16 @@ impl Verifier {
         })
     }
 
-    /// What the lines came to. A log without entries is verified: nothing in it was changed.
+    /// The result. A log without entries is verified: nothing in it was changed.
     pub fn finish(self) -> Outcome {
-        let Verifier { entries, start, gaps, unreadable: torn, tampered, .. } = self;
+        let Verifier { entries, start, gaps, unreadable: truncated, tampered, .. } = self;
         if let Some((line, seq, why)) = tampered {
             return Outcome::Tampered { line, seq, why, entries };
         }
-        if start.is_none() && gaps.count == 0 && torn.is_none() {
+        if start.is_none() && gaps.count == 0 && truncated.is_none() {
             return Outcome::Verified { entries };
         }
-        Outcome::Incomplete { entries, start, gaps, torn }
+        Outcome::Incomplete { entries, start, gaps, truncated }
     }
 }
 

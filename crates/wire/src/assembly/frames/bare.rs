@@ -1,4 +1,4 @@
-//! A length and that many bytes, again and again: the length-delimited form of the message library.
+//! Length-delimited frames, as protobuf libraries write them: a varint length, then that many bytes.
 
 use super::FrameError;
 use super::buffer::{Buffer, delimited};

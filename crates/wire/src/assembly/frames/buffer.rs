@@ -1,4 +1,4 @@
-//! What was read and not yet taken, bounded.
+//! The bounded buffer of received bytes that do not make a frame yet.
 
 use super::{FrameError, MAX_PAYLOAD, length};
 use crate::assembly::varint;

@@ -1,4 +1,4 @@
-//! The length before a payload.
+//! The varint length before a payload, with its limit.
 
 use super::{FrameError, MAX_PAYLOAD};
 use crate::assembly::varint;

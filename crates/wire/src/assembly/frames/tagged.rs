@@ -1,4 +1,4 @@
-//! What the socket speaks: a tag says what the payload is.
+//! Tagged frames of the runtime socket: a tag byte names the type of the payload.
 
 use std::marker::PhantomData;
 
@@ -12,7 +12,7 @@ use crate::assembly::proto::ipc::v1::{HandshakeChallenge, HandshakeProof};
 use crate::assembly::proto::policy::v1::{CheckActionRequest, CheckActionResponse};
 use crate::assembly::unpack::unpack;
 
-/// What an agent's library sends.
+/// Frames from an agent's library.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "the large ones are the common ones, and live for one step")]
 pub enum ClientFrame {
@@ -20,7 +20,7 @@ pub enum ClientFrame {
     PolicyQuery(CheckActionRequest),
     /// This happened.
     EventReport(AuditEvent),
-    /// What a person decided.
+    /// A person's decision on an approval.
     ApprovalResponse(ApprovalDecision),
     /// Still here: one byte.
     Heartbeat,
@@ -28,7 +28,7 @@ pub enum ClientFrame {
     HandshakeProof(HandshakeProof),
 }
 
-/// What a runtime sends.
+/// Frames from a runtime.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerFrame {
     /// The answer to the oldest query without one.
@@ -39,7 +39,7 @@ pub enum ServerFrame {
     Ack,
     /// A report of a violation, handed on.
     ViolationAlert(PolicyViolation),
-    /// What is to be signed: the first frame.
+    /// The nonce that the client has to sign: the first frame of a connection.
     HandshakeChallenge(HandshakeChallenge),
 }
 

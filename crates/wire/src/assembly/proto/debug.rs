@@ -5,7 +5,7 @@ use std::fmt;
 use super::agent::v1::{ControlStreamRequest, DeregisterRequest, HeartbeatRequest, RegisterResponse};
 use super::policy::v1::CheckActionRequest;
 
-/// What stands in for a token: whether there is one.
+/// A placeholder that tells only whether there is a token.
 fn shown(token: &str) -> &'static str {
     if token.is_empty() { "" } else { "[secret]" }
 }
