@@ -28,7 +28,7 @@ use proctor_core::record::{Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 use proctor_core::time::Clock;
 use proctor_ledger::store::{Filter, Order};
-use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, StateRow};
+use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, StateRow, Wake};
 use proctor_policy::body::policy_body;
 use proctor_policy::judge::{Request, changed_args, judge};
 use proctor_policy::policy::Policy;
@@ -48,6 +48,7 @@ use crate::error::EngineError;
 use crate::orders::agent_text;
 use filing::Filed;
 use placed::Placed;
+use room::Turn;
 use sessions::Sessions;
 
 /// How often a decision is taken again when the state that it was taken on did not hold.
@@ -98,8 +99,8 @@ pub struct Engine {
     inner: Mutex<Inner>,
     /// Decisions that are being taken or delivered.
     in_work: Arc<AtomicUsize>,
-    /// Where tasks wait while the ledger's queue is full.
-    line: room::Line,
+    /// Changes whenever a decision was delivered.
+    delivered: tokio::sync::watch::Sender<u64>,
     /// Says that a person decided something; whoever holds an answer back for that looks again.
     decided: tokio::sync::watch::Sender<u64>,
     /// Tells what happens to agents, operations, approvals and the policy.
@@ -168,9 +169,6 @@ struct Queued {
     notices: Vec<Notice>,
 }
 
-/// How records get their place in the queue.
-type Place = fn(&Ledger, u64, Draft, Vec<Draft>) -> Pending;
-
 /// The fold that remembers how far retractions have been applied to the state.
 const RETRACTIONS: &str = "retraction";
 
@@ -230,7 +228,7 @@ impl Engine {
             answer: parts.answer,
             inner: Mutex::new(inner),
             in_work: Arc::default(),
-            line: room::Line::default(),
+            delivered: tokio::sync::watch::Sender::new(0),
             decided: tokio::sync::watch::Sender::new(0),
             notices: tokio::sync::broadcast::Sender::new(agents::NOTICES),
         };
@@ -250,11 +248,6 @@ impl Engine {
         &self.ledger
     }
 
-    /// Whether a record would get its place in the writer's queue at once.
-    pub fn has_room(&self) -> bool {
-        self.ledger.has_room()
-    }
-
     /// The answer to an action that could not even be decided.
     pub fn overloaded(&self) -> Answer {
         self.not_recorded("too many records wait to be written")
@@ -265,16 +258,28 @@ impl Engine {
         self.not_recorded(&problem.cause())
     }
 
-    /// Decides an action and puts its record into the writer's queue. Never fails: what cannot be decided is denied.
+    /// Decides an action and queues its record; blocks the thread while the queue is full. Never fails: what cannot be decided is denied.
     pub fn submit(&self, proposal: Proposal) -> Undelivered {
-        self.submit_until(proposal, Instant::now() + self.answer)
+        let deadline = self.due();
+        let room = self.room_blocking(deadline).map_err(NotRecorded::from);
+        self.submit_in(room, proposal, deadline)
     }
 
-    /// The same, with another deadline.
-    pub fn submit_until(&self, proposal: Proposal, deadline: Instant) -> Undelivered {
+    /// Decides an action and queues its record, for a task that has room. Never waits.
+    pub fn submit_until(&self, room: Room, proposal: Proposal, deadline: Instant) -> Undelivered {
+        self.submit_in(Ok(room), proposal, deadline)
+    }
+
+    fn submit_in(
+        &self,
+        room: Result<Room, NotRecorded>,
+        proposal: Proposal,
+        deadline: Instant,
+    ) -> Undelivered {
         let (in_work, alone) = InWork::begin(&self.in_work);
-        let place = if alone { Ledger::append_without_wake } else { Ledger::append_together };
-        let taken = self.take(&proposal, deadline, place);
+        // A caller that is alone commits on its own thread: waking the writer costs more than a small commit.
+        let wake = if alone { Wake::Nobody } else { Wake::Writer };
+        let taken = self.take(room, &proposal, deadline, wake);
         if alone {
             self.ledger.commit_inline();
         }
@@ -296,6 +301,7 @@ impl Engine {
             };
             match wait.decided(pending, deadline).await {
                 Ok(receipt) => {
+                    self.delivered.send_modify(|count| *count = count.wrapping_add(1));
                     for notice in notices {
                         self.tell(notice);
                     }
@@ -304,7 +310,8 @@ impl Engine {
                 }
                 // The state that it was taken on did not hold: take it again on the state that does.
                 Err(NotRecorded::Stale | NotRecorded::Once { .. }) if tries_left > 0 => {
-                    taken = self.take(&proposal, deadline, Ledger::append_together);
+                    let room = self.room_for(wait, deadline).await;
+                    taken = self.take(room, &proposal, deadline, Wake::Writer);
                 }
                 Err(problem) => {
                     // What stands behind a decision that is given up may be on record: whoever hears of it looks.
@@ -319,10 +326,16 @@ impl Engine {
         self.not_recorded("the ledger's state did not settle")
     }
 
-    fn take(&self, proposal: &Proposal, deadline: Instant, place: Place) -> Taken {
+    fn take(
+        &self,
+        room: Result<Room, NotRecorded>,
+        proposal: &Proposal,
+        deadline: Instant,
+        wake: Wake,
+    ) -> Taken {
         // A panic while deciding is a defect; it must not become a permission or end the process.
         let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            self.try_take(proposal, deadline, place)
+            self.try_take(room?, proposal, deadline, wake)
         }));
         match attempt {
             Ok(Ok(queued)) => Taken::Queued(Box::new(queued)),
@@ -331,20 +344,26 @@ impl Engine {
         }
     }
 
-    fn try_take(&self, proposal: &Proposal, deadline: Instant, place: Place) -> Result<Queued, EngineError> {
+    fn try_take(
+        &self,
+        room: Room,
+        proposal: &Proposal,
+        deadline: Instant,
+        wake: Wake,
+    ) -> Result<Queued, EngineError> {
         let policy = self.policy();
         let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
         let prepared = prepare(&policy, &proposal.action, resolver);
         // The digest is of the action as sent, under the tool's canonical name.
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
         let agent = agent_text(&proposal.agent);
-        let mut inner = self.lock()?;
+        let mut inner = self.turn(room)?;
         let key = SessionKey {
             principal: proposal.caller.principal.clone(),
             agent: proposal.agent.clone(),
             session: proposal.session.clone(),
         };
-        let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door, place)?;
+        let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door, wake)?;
         let mut notices: Vec<Notice> = Vec::new();
         notices.extend(self.end_budget_suspension(&mut inner, &policy, &proposal.caller));
         let now = self.clock.now();
@@ -387,30 +406,31 @@ impl Engine {
         }
         let id = about.id;
         let decided = Filed::new(judgement.envelope, Some(judgement.body));
-        let pending = self.append_together(&mut inner, decided, behind, Some(deadline), place);
+        let pending = self.append_together(&mut inner, decided, behind, Some(deadline), wake);
         Ok(Queued { pending, decision: judgement.decision, session, id, sequence, notices })
     }
 
     /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.
     fn append(
         &self,
-        inner: &mut Inner,
+        inner: &mut Turn<'_>,
         envelope: Envelope,
         body: Option<Vec<u8>>,
         deadline: Option<Instant>,
     ) -> Pending {
-        self.append_together(inner, Filed::new(envelope, body), Vec::new(), deadline, Ledger::append_together)
+        self.append_together(inner, Filed::new(envelope, body), Vec::new(), deadline, Wake::Writer)
     }
 
     /// The same, with records that stand right behind it.
     fn append_together(
         &self,
-        inner: &mut Inner,
+        turn: &mut Turn<'_>,
         record: Filed,
         behind: Vec<Filed>,
         deadline: Option<Instant>,
-        place: Place,
+        wake: Wake,
     ) -> Pending {
+        let Turn { inner, permit } = turn;
         let first = inner.next;
         let mut placed = Vec::new();
         let mut seq = first;
@@ -429,7 +449,8 @@ impl Engine {
         let drafted = draft(inner, record);
         let behind = behind.into_iter().map(|record| draft(inner, record)).collect();
         let generation = inner.generation.unwrap_or(u64::MAX);
-        let pending = place(&self.ledger, generation, drafted, behind);
+        let queued = self.ledger.append_reserved(permit, generation, drafted, behind, wake);
+        let pending = queued.unwrap_or_else(|full| Pending::refused(full.into()));
         match pending.refusal() {
             None => {
                 for (once, seq) in placed {
@@ -486,17 +507,22 @@ impl Engine {
 
     /// Records an alarm about something that is no action, and answers deny.
     pub fn refuse_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Answer {
-        waiting::now(self.malformed_refused(self.file_malformed(caller, door, reason), reason, Wait::Thread))
+        let filing = match self.room_blocking(self.due()) {
+            Ok(room) => self.file_malformed(room, caller, door, reason),
+            Err(full) => return self.not_recorded(&NotRecorded::from(full).cause()),
+        };
+        waiting::now(self.malformed_refused(filing, reason, Wait::Thread))
     }
 
     /// Gives an alarm about something that is no action its place in the queue.
-    pub fn file_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Filing {
-        self.file_refusal(caller, door, "malformed", reason, &Json::Null)
+    pub fn file_malformed(&self, room: Room, caller: &Caller, door: &str, reason: &str) -> Filing {
+        self.file_refusal(room, caller, door, "malformed", reason, &Json::Null)
     }
 
     /// Gives an alarm about something that is refused before the policy is asked its place in the queue; `about` is kept with it.
     pub fn file_refusal(
         &self,
+        room: Room,
         caller: &Caller,
         door: &str,
         code: &'static str,
@@ -513,7 +539,7 @@ impl Engine {
         if !about.is_null() {
             body.push("about", proctor_policy::prepare::cut_json(&self.policy(), about));
         }
-        self.file(vec![Filed::new(envelope, Some(body.to_string().into_bytes()))])
+        self.file(room, vec![Filed::new(envelope, Some(body.to_string().into_bytes()))])
     }
 
     /// Waits for that alarm, and answers deny under a rule's name.

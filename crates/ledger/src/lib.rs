@@ -23,4 +23,7 @@ pub mod writer;
 
 pub use error::{OpenError, ReadError, StoreError};
 pub use reader::Reader;
-pub use writer::{Draft, Ledger, NotRecorded, Options, Pending, Receipt, StateRow};
+pub use writer::{
+    Capacity, Draft, Ledger, NotRecorded, Options, Pending, Permit, Receipt, Reserve, ReserveError, StateRow,
+    Wake,
+};

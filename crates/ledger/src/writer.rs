@@ -328,13 +328,27 @@ impl Ledger {
     /// Erases the body of a record: salt and bytes are deleted in the transaction that writes `envelope`, which is
     /// of kind erasure and links to the record.
     pub fn erase(&self, seq: u64, envelope: Envelope) -> Pending {
+        self.erase_with(seq, envelope, |entry| self.queue.push(entry, None, Wake::Writer))
+    }
+
+    /// [`Ledger::erase`] on reserved capacity: never blocks.
+    pub fn erase_reserved(&self, permit: &mut Permit, seq: u64, envelope: Envelope) -> Pending {
+        self.erase_with(seq, envelope, |entry| self.queue.push_reserved(permit, entry, None, Wake::Writer))
+    }
+
+    fn erase_with(
+        &self,
+        seq: u64,
+        envelope: Envelope,
+        push: impl FnOnce(Box<Entry>) -> Result<(), NotRecorded>,
+    ) -> Pending {
         if envelope.kind != RecordKind::Erasure || envelope.links != [seq] {
             let reason =
                 format!("an erasure record of body {seq} must be of kind `erasure` and link to {seq} alone");
             return Pending::refused(NotRecorded::Failed(reason));
         }
         match self.store.reader().body(seq) {
-            Ok(Some(_)) => self.enqueue(Draft::new(envelope), None, Some(seq)),
+            Ok(Some(_)) => self.queue_entry(Draft::new(envelope), Vec::new(), None, Some(seq), push),
             Ok(None) => Pending::refused(NotRecorded::Failed(format!(
                 "record {seq} has no body, or it is erased already"
             ))),

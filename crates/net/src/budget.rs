@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Messages up to this size are not counted: their number is bounded elsewhere.
@@ -12,13 +12,12 @@ pub const UNCOUNTED: usize = 16 * 1024;
 /// Memory for each byte of a message that is handled: it is parsed, copied and recorded.
 const COPIES: usize = 16;
 
-/// Polling interval while the budget is exhausted.
-const RETRY_INTERVAL: Duration = Duration::from_millis(5);
-
 /// A number of bytes, shared by all clones.
 #[derive(Debug, Clone)]
 pub struct MemoryBudget {
     used: Arc<AtomicUsize>,
+    /// Wakes reservations that wait when bytes are returned.
+    returned: Arc<Notify>,
     limit: usize,
 }
 
@@ -32,7 +31,7 @@ pub struct Reservation {
 impl MemoryBudget {
     /// A budget of `limit` bytes; a single reservation may be larger, so that no message is refused for ever.
     pub fn new(limit: usize) -> MemoryBudget {
-        MemoryBudget { used: Arc::default(), limit }
+        MemoryBudget { used: Arc::default(), returned: Arc::default(), limit }
     }
 
     /// A reservation of this size, unless the budget is exhausted.
@@ -44,13 +43,14 @@ impl MemoryBudget {
     /// A reservation of this size; waits until the deadline while the budget is exhausted.
     pub async fn reserve(&self, bytes: usize, deadline: Instant) -> Option<Reservation> {
         loop {
+            // Registered before the attempt: bytes that are returned in between still wake this task.
+            let returned = self.returned.notified();
+            let mut returned = std::pin::pin!(returned);
+            returned.as_mut().enable();
             if let Some(reservation) = self.try_reserve(bytes) {
                 return Some(reservation);
             }
-            if Instant::now() >= deadline {
-                return None;
-            }
-            tokio::time::sleep(RETRY_INTERVAL).await;
+            tokio::time::timeout_at(deadline, returned).await.ok()?;
         }
     }
 
@@ -79,7 +79,11 @@ impl Reservation {
 
     /// Returns all bytes to the budget.
     pub fn release(&mut self) {
-        self.budget.used.fetch_sub(std::mem::take(&mut self.bytes), Ordering::SeqCst);
+        let bytes = std::mem::take(&mut self.bytes);
+        if bytes > 0 {
+            self.budget.used.fetch_sub(bytes, Ordering::SeqCst);
+            self.budget.returned.notify_waiters();
+        }
     }
 }
 
@@ -107,6 +111,21 @@ mod tests {
         assert!(first.grow_to(500));
         first.release();
         assert!(budget.try_reserve(100).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_waiting_reservation_is_woken_when_bytes_are_returned_or_gives_up_at_its_deadline() {
+        let budget = MemoryBudget::new(10);
+        let full = budget.try_reserve(10).unwrap();
+        let second = std::time::Duration::from_secs(1);
+        assert!(budget.reserve(5, Instant::now() + second).await.is_none());
+        let waiting = budget.clone();
+        let start = Instant::now();
+        let waiting = tokio::spawn(async move { waiting.reserve(5, Instant::now() + second).await });
+        tokio::task::yield_now().await;
+        drop(full);
+        assert!(waiting.await.unwrap().is_some());
+        assert_eq!(start.elapsed(), std::time::Duration::ZERO);
     }
 
     #[test]

@@ -50,9 +50,6 @@ const GRACE: Duration = Duration::from_millis(250);
 /// Messages of all streams that are worked on at once: each takes some tens of kilobytes on its way.
 const IN_WORK: usize = 256;
 
-/// How often it is looked again whether something is on record.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
-
 /// The door. Cheap to clone.
 #[derive(Clone)]
 pub struct AhpDoor {
@@ -154,8 +151,7 @@ impl AhpDoor {
         let read = match read {
             Ok(read) => read,
             Err(problem) => {
-                let filing = engine.file_malformed(&caller, DOOR, &problem);
-                drop(room);
+                let filing = engine.file_malformed(room, &caller, DOOR, &problem);
                 return (engine.malformed_refused(filing, &problem, Wait::Task).await, Asked::Now, None);
             }
         };
@@ -208,10 +204,9 @@ impl AhpDoor {
 
     /// Takes a decision and waits until it is on record. It is remembered from the moment that it is taken: its report may come in the
     /// same breath, and the caller may go away.
-    async fn settle(&self, proposal: Proposal, deadline: Instant, read: &Read, room: Room<'_>) -> Answer {
+    async fn settle(&self, proposal: Proposal, deadline: Instant, read: &Read, room: Room) -> Answer {
         let engine = self.engine();
-        let undelivered = engine.submit_until(proposal, deadline);
-        drop(room);
+        let undelivered = engine.submit_until(room, proposal, deadline);
         let taken = undelivered.queued().map(|(id, sequence, session, decision)| {
             self.remember(read, id, sequence, session, decision);
             (sequence, session)
@@ -303,8 +298,7 @@ impl AhpDoor {
         let deadline = self.deadline();
         let room = self.engine().room(deadline).await;
         let room = room.ok_or_else(no_room)?;
-        let filing = engine.file_report(caller, agent, session, DOOR, report).map_err(not_recorded)?;
-        drop(room);
+        let filing = engine.file_report(room, caller, agent, session, DOOR, report).map_err(not_recorded)?;
         engine.report_filed(filing, Wait::Task).await.map(|_| ()).map_err(not_recorded)
     }
 
@@ -403,7 +397,7 @@ impl EventHandler for AhpDoor {
             }
             _ => {
                 let alarms = match &entry.contract {
-                    Some(contract) => self.reduce(&caller, &entry.event, contract),
+                    Some(contract) => self.reduce(&caller, &entry.event, contract).await,
                     None => Vec::new(),
                 };
                 self.observe(&caller, &entry.event, None, alarms).await
@@ -421,21 +415,25 @@ impl EventHandler for AhpDoor {
         };
         let caller = self.caller(peer);
         let (agent, session) = (&request.agent_id, &request.session_id);
-        if !self.engine().has_room() {
-            log::warn!("a handshake is not on record: too many records wait to be written");
-        } else if let Err(problem) = self.engine().file_report(&caller, agent, session, DOOR, report) {
+        // Nobody waits for this record, so it must not wait for room either.
+        let filed = self
+            .engine()
+            .room_now()
+            .and_then(|room| self.engine().file_report(room, &caller, agent, session, DOOR, report));
+        if let Err(problem) = filed {
             log::warn!("a handshake is not on record: {problem}");
         }
     }
 
     fn handle_violation(&self, peer: &Peer, violation: &Violation) {
         // Nobody waits for this record, so it must not wait for room either.
-        if !self.engine().has_room() {
-            log::warn!("a malformed message is not on record: {}", violation.error.code);
-            return;
+        match self.engine().room_now() {
+            // On transports without replies to notifications nobody else is told.
+            Ok(room) => {
+                drop(self.engine().file_malformed(room, &self.caller(peer), DOOR, &violation.error.message));
+            }
+            Err(_) => log::warn!("a malformed message is not on record: {}", violation.error.code),
         }
-        // On transports without replies to notifications nobody else is told.
-        drop(self.engine().file_malformed(&self.caller(peer), DOOR, &violation.error.message));
     }
 
     async fn handle_idle(

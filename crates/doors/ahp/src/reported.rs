@@ -1,7 +1,6 @@
 //! What agents report: outcomes of actions and prompts, bound to their decisions.
 
 use std::str::FromStr;
-use std::time::Instant;
 
 use proctor_clients::ahp::server::HandlerError;
 use proctor_clients::ahp::{AhpEvent, EventType};
@@ -15,7 +14,7 @@ use rust_decimal::Decimal;
 
 use super::action::{DOOR, arguments, tool_name};
 use super::binding::{Binding, Reported, call_digest, canonical};
-use super::{AhpDoor, event_json, not_recorded};
+use super::{AhpDoor, event_json, no_room, not_recorded};
 use proctor_engine::{Ending, Outcome, Report, Spent, Wait};
 
 /// The canonical name under which calls to models are decided.
@@ -24,23 +23,24 @@ const MODEL_CALL: &str = "llm_call";
 impl AhpDoor {
     /// Binds a report to its decision and records it. Nobody asked, or it was denied: an alarm.
     pub(super) async fn reported(&self, caller: &Caller, event: &AhpEvent) -> Result<(), HandlerError> {
-        let session = self.session(caller, event)?;
+        let session = self.session(caller, event).await?;
         self.know(session);
         let said = self.said(event);
         let binding = match self.named(caller, &said, session) {
             Named::Reported => return self.observe(caller, event, None, Vec::new()).await,
-            Named::Open(id) => Some((id, "decision_id")),
+            Named::Open(id, sequence) => Some((id, sequence, "decision_id")),
             Named::No => match self.open().bind(session, &said) {
-                Binding::One(open, how) => Some((open.id, how)),
-                Binding::Ambiguous(open) => Some((open.id, "ambiguous")),
+                Binding::One(open, how) => Some((open.id, open.sequence, how)),
+                Binding::Ambiguous(open) => Some((open.id, open.sequence, "ambiguous")),
                 Binding::Unasked => None,
             },
         };
-        let Some((id, how)) = binding else { return self.unasked(caller, event, &said).await };
-        self.until_recorded(id).await;
+        let Some((id, sequence, how)) = binding else { return self.unasked(caller, event, &said).await };
+        self.until_recorded(id, sequence).await;
         let payload = &event.payload;
         let report = Report::Outcome(Outcome {
             decision: id,
+            sequence: Some(sequence),
             ending: ending(payload),
             result: payload.clone(),
             tokens: tokens(payload),
@@ -51,17 +51,15 @@ impl AhpDoor {
     }
 
     /// The session of an event; it begins if it has not begun.
-    pub(super) fn session(&self, caller: &Caller, event: &AhpEvent) -> Result<SessionId, HandlerError> {
-        let session = self.engine().begin_session(caller, &event.agent_id, &event.session_id, DOOR);
+    pub(super) async fn session(&self, caller: &Caller, event: &AhpEvent) -> Result<SessionId, HandlerError> {
+        let room = self.engine().room(self.deadline()).await.ok_or_else(no_room)?;
+        let session = self.engine().begin_session(room, caller, &event.agent_id, &event.session_id, DOOR);
         session.map_err(not_recorded)
     }
 
     /// A report may come in the same breath as its decision, which then has its place in the queue but is not on record yet.
-    async fn until_recorded(&self, id: RecordId) {
-        let deadline = self.deadline();
-        while !self.engine().is_recorded(id) && Instant::now() < deadline {
-            tokio::time::sleep(super::LOOK_AGAIN).await;
-        }
+    async fn until_recorded(&self, id: RecordId, sequence: u64) {
+        self.engine().until_recorded(id, Some(sequence), self.deadline()).await;
     }
 
     /// Nobody asked for this: an alarm, and billed in full.
@@ -92,23 +90,24 @@ impl AhpDoor {
             return Named::Reported;
         }
         open.close(session, sequence);
-        Named::Open(id)
+        Named::Open(id, sequence)
     }
 
     /// Closes what a session leaves open.
     pub(super) async fn close_open(&self, caller: &Caller, event: &AhpEvent) -> Result<(), HandlerError> {
         let engine = self.engine();
-        let session = self.session(caller, event)?;
+        let session = self.session(caller, event).await?;
         self.know(session);
         let open = self.open().end(session);
         // All of them get their places before the first is waited for: whatever happens to the caller, they are on record.
         let deadline = self.deadline();
         let mut filings = Vec::new();
         for open in open {
-            self.until_recorded(open.id).await;
-            let Some(_room) = engine.room(deadline).await else { break };
+            self.until_recorded(open.id, open.sequence).await;
+            let Some(room) = engine.room(deadline).await else { break };
             let report = Report::Outcome(Outcome {
                 decision: open.id,
+                sequence: Some(open.sequence),
                 ending: Ending::Unknown,
                 result: Json::Null,
                 tokens: None,
@@ -116,7 +115,14 @@ impl AhpDoor {
                 binding: Some("session_end"),
             });
             // One that was reported meanwhile needs no closing.
-            filings.extend(engine.file_report(caller, &event.agent_id, &event.session_id, DOOR, report));
+            filings.extend(engine.file_report(
+                room,
+                caller,
+                &event.agent_id,
+                &event.session_id,
+                DOOR,
+                report,
+            ));
         }
         for filing in filings {
             // One that was reported in the same breath needs no closing either.
@@ -157,7 +163,7 @@ enum Named {
     /// It names none that is the caller's.
     No,
     /// It waits for its report.
-    Open(RecordId),
+    Open(RecordId, u64),
     /// It was reported before: not done twice without asking, only said twice.
     Reported,
 }

@@ -40,13 +40,13 @@ struct Followed {
 
 impl AhpDoor {
     /// Takes a contract into the state of its run. Gives what is wrong with it, as alarms.
-    pub(super) fn reduce(
+    pub(super) async fn reduce(
         &self,
         caller: &Caller,
         event: &AhpEvent,
         contract: &Contract,
     ) -> Vec<(&'static str, String)> {
-        let Ok(session) = self.session(caller, event) else { return Vec::new() };
+        let Ok(session) = self.session(caller, event).await else { return Vec::new() };
         let lock = || self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
         if !lock().sessions.contains_key(&session) {
             let followed =

@@ -15,7 +15,7 @@ use super::check::Span;
 use super::event_json::event_json;
 use super::identity::{caller_of, is_claimed};
 use super::{AssemblyDoor, DOOR, unavailable};
-use proctor_engine::{Ending, Event, Filing, Spent, Wait};
+use proctor_engine::{Ending, Event, Filing, Room, Spent, Wait};
 
 /// The most events in one report.
 pub(crate) const MAX_EVENTS: usize = 10_000;
@@ -100,15 +100,15 @@ impl AssemblyDoor {
         agent: &AgentInfo,
         event: AuditEvent,
     ) -> Result<(String, Option<Filing>), Status> {
-        let room = self.engine().room(self.engine().due()).await;
-        let _room = room.ok_or_else(|| Status::unavailable("too many records wait to be written"))?;
+        let room = self.room().await?;
         let home = format!("registration {}", agent.registered_seq);
-        self.file_event(&caller_of(agent), &agent.agent, &home, event)
+        self.file_event(room, &caller_of(agent), &agent.agent, &home, event)
     }
 
     /// Gives an event its place in the queue; gives its identifier.
     fn file_event(
         &self,
+        room: Room,
         caller: &proctor_core::session::Caller,
         agent: &str,
         home: &str,
@@ -133,7 +133,7 @@ impl AssemblyDoor {
         };
         let session = if event.trace_id.is_empty() { home } else { &event.trace_id };
         let filing =
-            self.engine().file_event(caller, agent, session, DOOR, &reported).map_err(unavailable)?;
+            self.engine().file_event(room, caller, agent, session, DOOR, &reported).map_err(unavailable)?;
         Ok((event.event_id, filing))
     }
 

@@ -17,7 +17,7 @@ use super::action::{NoAction, action};
 use super::answer::response;
 use super::identity::{IDENTITY_RULE, half, shown_token};
 use super::{AssemblyDoor, DOOR, Replies, anonymous, lock};
-use proctor_engine::{Answer, Filing, Proposal, Undelivered, Wait, to_its_end};
+use proctor_engine::{Answer, Filing, Proposal, Room, Undelivered, Wait, to_its_end};
 
 /// The most checks in a batch.
 pub(crate) const MAX_BATCH: usize = 1000;
@@ -124,20 +124,20 @@ impl AssemblyDoor {
     /// Decides a check once the ledger takes records; a thread is not held up until then.
     async fn begin_in_turn(&self, request: &CheckActionRequest, shown: &str) -> Due {
         match self.engine().room(self.engine().due()).await {
-            Some(_room) => self.begin(request, shown),
+            Some(room) => self.begin(room, request, shown),
             None => Due::unanswered(self.engine().overloaded()),
         }
     }
 
     /// Decides a check, or refuses it, and gives the record its place in the queue.
-    fn begin(&self, request: &CheckActionRequest, shown: &str) -> Due {
+    fn begin(&self, room: Room, request: &CheckActionRequest, shown: &str) -> Due {
         let token = if request.credential_token.is_empty() { shown } else { &request.credential_token };
         let asker = match self.asker(request.agent_id.as_ref(), token) {
             Ok(Ok(asker)) => asker,
             Ok(Err(stranger)) => {
                 let about = about(request);
                 let filing =
-                    self.engine().file_refusal(&anonymous(), DOOR, "identity", stranger.reason, &about);
+                    self.engine().file_refusal(room, &anonymous(), DOOR, "identity", stranger.reason, &about);
                 let state = State::Refused(filing, IDENTITY_RULE, stranger.reason.to_owned());
                 return Due { state, assurance: stranger.assurance, returned: None };
             }
@@ -150,8 +150,14 @@ impl AssemblyDoor {
                 return Due { state: State::Invalid(Status::invalid_argument(problem)), assurance, returned };
             }
             Err(NoAction::Denied(problem)) => {
-                let filing =
-                    self.engine().file_refusal(&asker.caller, DOOR, "malformed", &problem, &about(request));
+                let filing = self.engine().file_refusal(
+                    room,
+                    &asker.caller,
+                    DOOR,
+                    "malformed",
+                    &problem,
+                    &about(request),
+                );
                 return Due { state: State::Refused(filing, "malformed", problem), assurance, returned };
             }
         };
@@ -172,7 +178,7 @@ impl AssemblyDoor {
         let session = if request.trace_id.is_empty() { asker.home } else { request.trace_id.clone() };
         let caller = Box::new(asker.caller.clone());
         let proposal = Proposal { action, caller: asker.caller, agent: asker.agent, session };
-        let undelivered = Box::new(self.engine().submit(proposal));
+        let undelivered = Box::new(self.engine().submit_until(room, proposal, self.engine().due()));
         Due { state: State::Decided(undelivered, caller, span), assurance, returned }
     }
 

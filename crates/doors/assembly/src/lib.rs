@@ -36,7 +36,7 @@ use proctor_core::session::Caller;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use proctor_engine::{Engine, EngineError};
+use proctor_engine::{Engine, EngineError, Room};
 
 pub use routes::routes;
 
@@ -135,6 +135,12 @@ impl AssemblyDoor {
 
     fn engine(&self) -> &Arc<Engine> {
         &self.inner.engine
+    }
+
+    /// Room in the ledger's queue for one request.
+    async fn room(&self) -> Result<Room, Status> {
+        let room = self.engine().room(self.engine().due()).await;
+        room.ok_or_else(|| Status::unavailable("too many records wait to be written"))
     }
 
     fn settings(&self) -> &AssemblySettings {

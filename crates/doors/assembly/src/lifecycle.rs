@@ -47,7 +47,8 @@ impl AgentLifecycleService for AssemblyDoor {
         let token = uuid_text(self.engine().random_bytes::<16>());
         let digest = Digest::of(token.as_bytes());
         let policy = self.engine().policy().digest();
-        let change = self.engine().change_agents(|registry, _| {
+        let room = self.room().await?;
+        let change = self.engine().change_agents(room, |registry, _| {
             let mut keys = lock(&self.inner.keys);
             let events = registering::events(registry, &mut keys, &request, &id, proof, (digest, policy))?;
             keys.note(&id);
@@ -209,7 +210,8 @@ impl AssemblyDoor {
 
     /// Records what happens to agents, and tells those who follow.
     pub(super) async fn change(&self, events: Vec<AgentEvent>) -> Result<(), Status> {
-        let placed = self.engine().change_agents(|_, _| Ok::<_, EngineError>((events, ())));
+        let room = self.room().await?;
+        let placed = self.engine().change_agents(room, |_, _| Ok::<_, EngineError>((events, ())));
         let (filing, notices, ()) = placed.map_err(unavailable)?;
         self.engine().agents_changed(filing, notices).await.map_err(unavailable)
     }

@@ -69,9 +69,11 @@ impl AssemblyDoor {
                 );
                 // The decision is on record as one that lets through; that it was not answered is recorded beside it.
                 let about = Json::object().with("decision_id", response.decision_id.as_str());
-                let filing = self.engine().file_refusal(caller, DOOR, NO_PLACE, &reason, &about);
                 // A deny stays one, recorded or not.
-                let _ = self.engine().filed(filing, Wait::Task).await;
+                if let Some(room) = self.engine().room(self.engine().due()).await {
+                    let filing = self.engine().file_refusal(room, caller, DOOR, NO_PLACE, &reason, &about);
+                    let _ = self.engine().filed(filing, Wait::Task).await;
+                }
                 response.reason = reason;
                 response.set_decision(Decision::Deny);
             }

@@ -116,7 +116,8 @@ impl TopologyService for AssemblyDoor {
             spent: Spent::default(),
         };
         let home = format!("registration {}", agent.registered_seq);
-        let filing = self.engine().file_report(&caller_of(&agent), &agent.agent, &home, DOOR, report);
+        let room = self.room().await?;
+        let filing = self.engine().file_report(room, &caller_of(&agent), &agent.agent, &home, DOOR, report);
         let receipt = self.engine().report_filed(filing.map_err(unavailable)?, Wait::Task).await;
         let id = i64::try_from(receipt.map_err(unavailable)?.seq()).unwrap_or(i64::MAX);
         Ok(Response::new(ReportEdgeResponse { id }))

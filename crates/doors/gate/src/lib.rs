@@ -260,6 +260,7 @@ fn read_outcome(value: &Json) -> Result<Report, String> {
     let ok = value.get("ok").map_or(Some(true), Json::as_bool).ok_or("`outcome.ok` is true or false")?;
     Ok(Report::Outcome(Outcome {
         decision: decision.ok_or("`outcome.decision_id` is the `decision_id` of an answer")?,
+        sequence: None,
         ending: if ok { Ending::Ok } else { Ending::Failed },
         result: value.get("result").cloned().unwrap_or_default(),
         tokens,

@@ -10,7 +10,7 @@ use proctor_ledger::{NotRecorded, Receipt};
 use proctor_policy::state::{AgentInfo, Registry};
 
 use super::filing::Filed;
-use super::{Engine, EngineError, Filing, Inner, Wait, to_its_end, waiting};
+use super::{Engine, EngineError, Filing, Inner, Room, Wait, to_its_end, waiting};
 use crate::orders::agent_text;
 
 /// Something that happens to an agent. What the codes mean stands in `proctor_policy::state`.
@@ -104,9 +104,10 @@ impl Engine {
     /// Changes the registry: `change` sees it as it is, and what it gives has its place in the queue before anything else changes.
     pub fn change_agents<T, E: From<EngineError>>(
         &self,
+        room: Room,
         change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), E>,
     ) -> Result<(Filing, Vec<Notice>, T), E> {
-        let mut inner = self.lock()?;
+        let mut inner = self.turn(room)?;
         let (events, value) = change(inner.state.registry(), self.clock.now())?;
         let notices = events.iter().filter_map(notice).collect();
         let records = events.into_iter().map(|event| self.agent_record(event)).collect();
@@ -145,7 +146,9 @@ impl Engine {
         &self,
         change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), E>,
     ) -> Result<(Option<u64>, T), E> {
-        let (filing, notices, value) = self.change_agents(change)?;
+        let room =
+            self.room_blocking(self.due()).map_err(|full| EngineError::from(NotRecorded::from(full)))?;
+        let (filing, notices, value) = self.change_agents(room, change)?;
         let recorded = waiting::now(self.tell_changed(filing, notices, Wait::Thread));
         let receipts = recorded.map_err(EngineError::from)?;
         Ok((receipts.first().map(Receipt::seq), value))

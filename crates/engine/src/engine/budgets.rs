@@ -8,12 +8,14 @@ use proctor_core::json::Json;
 use proctor_core::normalise::normalise;
 use proctor_core::record::{Amount, Envelope, RecordKind, claimed};
 use proctor_core::session::Caller;
+use proctor_ledger::NotRecorded;
 use proctor_policy::budgets::{Crossing, crossings, is_spent};
 use proctor_policy::input::Input;
 use proctor_policy::policy::Policy;
 use proctor_policy::question::Account;
 
 use super::filing::Filed;
+use super::room::Turn;
 use super::{Engine, EngineError, Inner, Notice};
 
 /// The cause of a suspension that a budget gives.
@@ -41,7 +43,7 @@ impl Engine {
     /// Whoever was suspended because a budget was used up goes on when it is open again. Gives what others hear once that is on record.
     pub(super) fn end_budget_suspension(
         &self,
-        inner: &mut Inner,
+        inner: &mut Turn<'_>,
         policy: &Policy,
         caller: &Caller,
     ) -> Option<Notice> {
@@ -77,8 +79,9 @@ impl Engine {
     /// Looks whether an agent's budget is open again, outside of a decision.
     pub async fn refresh_budget(self: &Arc<Engine>, caller: &Caller) -> Result<(), EngineError> {
         let policy = self.policy();
+        let Some(room) = self.room(self.due()).await else { return Err(NotRecorded::Full.into()) };
         let (filing, notice) = {
-            let mut inner = self.lock()?;
+            let mut inner = self.turn(room)?;
             let Some((record, notice)) = self.budget_resumed(&inner, &policy, caller) else { return Ok(()) };
             (self.file_under(&mut inner, vec![record]), notice)
         };

@@ -5,7 +5,8 @@ use std::time::Instant;
 use proctor_core::record::Envelope;
 use proctor_ledger::{NotRecorded, Pending, Receipt};
 
-use super::{Engine, Inner, TRIES, Wait, waiting};
+use super::room::Turn;
+use super::{Engine, Room, TRIES, Wait, waiting};
 
 /// Records that belong together: all of them are on record, or the caller hears that they are not.
 pub struct Filing {
@@ -36,15 +37,15 @@ impl Filed {
 
 impl Engine {
     /// Gives records their places in the queue.
-    pub(super) fn file(&self, records: Vec<Filed>) -> Filing {
+    pub(super) fn file(&self, room: Room, records: Vec<Filed>) -> Filing {
         let deadline = Instant::now() + self.answer;
         let mut filing = Filing { records, pending: Vec::new(), deadline, refused: None };
-        self.place(&mut filing, 0);
+        self.place_after(room, &mut filing, 0, None);
         filing
     }
 
     /// The same, for one who holds the lock.
-    pub(super) fn file_under(&self, inner: &mut Inner, records: Vec<Filed>) -> Filing {
+    pub(super) fn file_under(&self, inner: &mut Turn<'_>, records: Vec<Filed>) -> Filing {
         let deadline = Instant::now() + self.answer;
         let mut filing = Filing { records, pending: Vec::new(), deadline, refused: None };
         self.place_under(inner, &mut filing, 0, None);
@@ -70,7 +71,8 @@ impl Engine {
                 None => return Ok(receipts),
                 Some(NotRecorded::Stale) => {
                     let (done, first) = (receipts.len(), receipts.first().map(Receipt::seq));
-                    self.place_after(&mut filing, done, first);
+                    let room = self.room_for(wait, filing.deadline).await?;
+                    self.place_after(room, &mut filing, done, first);
                 }
                 Some(problem) => return Err(problem),
             }
@@ -80,15 +82,12 @@ impl Engine {
 
     /// Both at once, for a thread.
     pub(super) fn record_all(&self, records: Vec<Filed>) -> Result<Vec<Receipt>, NotRecorded> {
-        waiting::now(self.filed(self.file(records), Wait::Thread))
+        let room = self.room_blocking(self.due())?;
+        waiting::now(self.filed(self.file(room, records), Wait::Thread))
     }
 
-    fn place(&self, filing: &mut Filing, done: usize) {
-        self.place_after(filing, done, None);
-    }
-
-    fn place_after(&self, filing: &mut Filing, done: usize, first: Option<u64>) {
-        let mut inner = match self.lock() {
+    fn place_after(&self, room: Room, filing: &mut Filing, done: usize, first: Option<u64>) {
+        let mut inner = match self.turn(room) {
             Ok(inner) => inner,
             Err(problem) => {
                 filing.refused = Some(NotRecorded::Failed(problem.to_string()));
@@ -98,7 +97,7 @@ impl Engine {
         self.place_under(&mut inner, filing, done, first);
     }
 
-    fn place_under(&self, inner: &mut Inner, filing: &mut Filing, done: usize, first: Option<u64>) {
+    fn place_under(&self, inner: &mut Turn<'_>, filing: &mut Filing, done: usize, first: Option<u64>) {
         let first = first.unwrap_or(inner.next);
         for record in filing.records.iter().skip(done) {
             let mut envelope = record.envelope.clone();

@@ -1,17 +1,19 @@
 //! Questions that change nothing: what would be decided, what is left, what became of an approval.
 
+use std::time::Instant;
+
 use proctor_core::decision::Decision;
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
 use proctor_core::normalise::PathResolver;
 use proctor_core::random::Randomness;
 use proctor_core::session::{Caller, SessionKey};
-use proctor_ledger::Ledger;
+use proctor_ledger::Wake;
 use proctor_policy::budgets::{Remaining, remaining};
 use proctor_policy::judge::{Request, judge};
 use proctor_policy::prepare::prepare;
 use proctor_policy::state::{ApprovalInfo, Registry};
 
-use super::{Engine, EngineError, Proposal};
+use super::{Engine, EngineError, Proposal, Room};
 
 impl Engine {
     /// What the decision on an action would be now. Nothing is recorded, charged or asked.
@@ -96,6 +98,7 @@ impl Engine {
     /// Our identifier of a session; it begins if it has not begun.
     pub fn begin_session(
         &self,
+        room: Room,
         caller: &Caller,
         agent: &str,
         session: &str,
@@ -106,13 +109,20 @@ impl Engine {
             agent: agent.to_owned(),
             session: session.to_owned(),
         };
-        let mut inner = self.lock()?;
-        self.session(&mut inner, &key, caller, door, Ledger::append_together)
+        let mut inner = self.turn(room)?;
+        self.session(&mut inner, &key, caller, door, Wake::Writer)
     }
 
-    /// Whether a record is in the ledger.
-    pub fn is_recorded(&self, id: RecordId) -> bool {
-        self.ledger.reader().by_id(&id).is_ok_and(|found| found.is_some())
+    /// Waits until a decision that is being delivered is on record, at most until the deadline.
+    pub async fn until_recorded(&self, id: RecordId, expected: Option<u64>, deadline: Instant) {
+        let mut delivered = self.delivered.subscribe();
+        while !self.recorded_decision(id, expected).is_ok_and(|found| found.is_some()) {
+            // Marked as seen before the look above, so no delivery is missed.
+            match tokio::time::timeout_at(deadline.into(), delivered.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
     }
 
     /// Tells when people decide: the number changes with each decision.

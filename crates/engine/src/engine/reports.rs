@@ -5,11 +5,12 @@ use proctor_core::id::RecordId;
 use proctor_core::json::Json;
 use proctor_core::record::{Amount, Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
-use proctor_ledger::{Ledger, NotRecorded, Receipt};
+use proctor_ledger::{NotRecorded, Receipt, Wake};
 use rust_decimal::Decimal;
 
 use super::filing::Filed;
-use super::{Engine, EngineError, Filing, Inner, Wait, waiting};
+use super::room::Turn;
+use super::{Engine, EngineError, Filing, Inner, Room, Wait, waiting};
 use crate::orders::agent_text;
 
 /// Something that an agent reports.
@@ -59,6 +60,8 @@ pub struct Spent {
 pub struct Outcome {
     /// The decision that it was let through by.
     pub decision: RecordId,
+    /// The sequence of that decision, where the door remembers it; otherwise it is looked up.
+    pub sequence: Option<u64>,
     /// How it ended.
     pub ending: Ending,
     /// What it gave.
@@ -102,13 +105,15 @@ impl Engine {
         door: &str,
         report: Report,
     ) -> Result<Receipt, EngineError> {
-        let filing = self.file_report(caller, agent, session, door, report)?;
+        let room = self.room_blocking(self.due()).map_err(NotRecorded::from)?;
+        let filing = self.file_report(room, caller, agent, session, door, report)?;
         waiting::now(self.report_filed(filing, Wait::Thread))
     }
 
     /// Gives a report its place in the queue.
     pub fn file_report(
         &self,
+        room: Room,
         caller: &Caller,
         agent: &str,
         session: &str,
@@ -122,9 +127,9 @@ impl Engine {
         };
         match report {
             Report::Observation { code, data, alarms, spent } => {
-                self.observation(caller, &key, door, (&code, &data), &alarms, spent)
+                self.observation(room, caller, &key, door, (&code, &data), &alarms, spent)
             }
-            Report::Outcome(outcome) => self.outcome(caller, door, &outcome),
+            Report::Outcome(outcome) => self.outcome(room, caller, door, &outcome),
         }
     }
 
@@ -140,6 +145,7 @@ impl Engine {
 
     fn observation(
         &self,
+        room: Room,
         caller: &Caller,
         key: &SessionKey,
         door: &str,
@@ -147,10 +153,10 @@ impl Engine {
         alarms: &[(&'static str, String)],
         spent: Spent,
     ) -> Result<Filing, EngineError> {
-        let session = {
-            let mut inner = self.lock()?;
-            self.session(&mut inner, key, caller, door, Ledger::append_together)?
-        };
+        let mut turn = self.turn(room)?;
+        let session = self.session(&mut turn, key, caller, door, Wake::Writer)?;
+        // Cutting secrets takes longer than deciding: the lock is not held for it.
+        let room = turn.release();
         let policy = self.policy();
         let mut envelope = self.envelope(RecordKind::Observation);
         envelope.session = Some(session);
@@ -174,12 +180,13 @@ impl Engine {
             let settlement = self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
             records.push(Filed::about_first(settlement, None));
         }
-        Ok(self.file_spent(&mut *self.lock()?, caller, records, &amounts))
+        Ok(self.file_spent(&mut self.turn(room)?, caller, records, &amounts))
     }
 
     /// Gives a reported event its place in the queue; `None` if it is on record already.
     pub fn file_event(
         &self,
+        room: Room,
         caller: &Caller,
         agent: &str,
         session: &str,
@@ -197,11 +204,11 @@ impl Engine {
         };
         let data = proctor_policy::prepare::cut_json(&self.policy(), &event.data);
         // One lock from looking to placing: two reports on the same thing must not both be the first.
-        let mut inner = self.lock()?;
+        let mut inner = self.turn(room)?;
         if self.first_with(&inner, &once)?.is_some() {
             return Ok(None);
         }
-        let session = self.session(&mut inner, &key, caller, door, Ledger::append_together)?;
+        let session = self.session(&mut inner, &key, caller, door, Wake::Writer)?;
         let mut envelope = self.envelope(RecordKind::Observation);
         envelope.session = Some(session);
         envelope.principal = claimed(&caller.principal);
@@ -217,6 +224,7 @@ impl Engine {
             None => None,
             Some(decision) => {
                 let outcome = Outcome {
+                    sequence: None,
                     decision,
                     ending: event.ending,
                     result: Json::Null,
@@ -249,7 +257,7 @@ impl Engine {
     /// Gives records and the alarms that their amounts cause their places in the queue.
     fn file_spent(
         &self,
-        inner: &mut Inner,
+        inner: &mut Turn<'_>,
         caller: &Caller,
         mut records: Vec<Filed>,
         amounts: &[Amount],
@@ -261,10 +269,36 @@ impl Engine {
         self.file_under(inner, records)
     }
 
-    fn outcome(&self, caller: &Caller, door: &str, outcome: &Outcome) -> Result<Filing, EngineError> {
-        let mut inner = self.lock()?;
+    fn outcome(
+        &self,
+        room: Room,
+        caller: &Caller,
+        door: &str,
+        outcome: &Outcome,
+    ) -> Result<Filing, EngineError> {
+        let mut inner = self.turn(room)?;
         let (records, amounts) = self.outcome_records(&inner, caller, door, outcome)?;
         Ok(self.file_spent(&mut inner, caller, records, &amounts))
+    }
+
+    /// The record of a decision, if it is in the ledger: at the sequence where it is expected, else wherever its identifier is.
+    pub(super) fn recorded_decision(
+        &self,
+        id: RecordId,
+        expected: Option<u64>,
+    ) -> Result<Option<(u64, Envelope)>, EngineError> {
+        let reader = self.ledger().reader();
+        if let Some(sequence) = expected
+            && sequence < reader.size()?
+        {
+            let envelope = reader.envelope(sequence)?;
+            // A decision that was taken again stands elsewhere.
+            if envelope.id == id {
+                return Ok(Some((sequence, envelope)));
+            }
+        }
+        let Some(sequence) = reader.by_id(&id)? else { return Ok(None) };
+        Ok(Some((sequence, reader.envelope(sequence)?)))
     }
 
     fn outcome_records(
@@ -275,10 +309,8 @@ impl Engine {
         outcome: &Outcome,
     ) -> Result<(Vec<Filed>, Vec<Amount>), EngineError> {
         let decision = outcome.decision;
-        let reader = self.ledger().reader();
         let stranger = || EngineError::NotYours(decision);
-        let sequence = reader.by_id(&decision)?.ok_or_else(stranger)?;
-        let asked = reader.envelope(sequence)?;
+        let (sequence, asked) = self.recorded_decision(decision, outcome.sequence)?.ok_or_else(stranger)?;
         if asked.kind != RecordKind::Decision || asked.principal != claimed(&caller.principal) {
             return Err(stranger());
         }
@@ -346,13 +378,14 @@ impl Engine {
 impl Engine {
     /// Erases the body of a record. Gives the sequence of the erasure's own record.
     pub fn erase(&self, sequence: u64, by: &str, reason: &str) -> Result<u64, EngineError> {
-        let mut inner = self.lock()?;
+        let room = self.room_blocking(self.due()).map_err(NotRecorded::from)?;
+        let mut inner = self.turn(room)?;
         let mut envelope = self.envelope(RecordKind::Erasure);
         envelope.principal = claimed(by);
         envelope.links = vec![sequence];
         "erased".clone_into(&mut envelope.code);
         envelope.rule = claimed(&self.without_secrets(reason));
-        let pending = self.ledger().erase(sequence, envelope);
+        let pending = self.ledger.erase_reserved(&mut inner.permit, sequence, envelope);
         if pending.refusal().is_none() {
             inner.next += 1;
         }

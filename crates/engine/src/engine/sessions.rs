@@ -6,9 +6,11 @@ use proctor_core::digest::Digest;
 use proctor_core::id::SessionId;
 use proctor_core::record::{RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
+use proctor_ledger::Wake;
 
 use super::filing::Filed;
-use super::{Engine, EngineError, Inner, Place};
+use super::room::Turn;
+use super::{Engine, EngineError};
 use crate::orders::agent_text;
 
 /// The sessions that were seen lately; a cache of what the ledger knows.
@@ -22,11 +24,11 @@ impl Engine {
     /// Our identifier of the session; the first message of a session begins it with a record.
     pub(super) fn session(
         &self,
-        inner: &mut Inner,
+        inner: &mut Turn<'_>,
         key: &SessionKey,
         caller: &Caller,
         door: &str,
-        place: Place,
+        wake: Wake,
     ) -> Result<SessionId, EngineError> {
         let digest = key.digest();
         if let Some(session) = inner.sessions.0.get(&digest) {
@@ -48,7 +50,7 @@ impl Engine {
                 envelope.once = Some(once);
                 // If this fails, so does the decision behind it in the queue, and both are taken again.
                 let begun = Filed::new(envelope, None);
-                drop(self.append_together(inner, begun, Vec::new(), Some(self.due()), place));
+                drop(self.append_together(inner, begun, Vec::new(), Some(self.due()), wake));
                 session
             }
         };

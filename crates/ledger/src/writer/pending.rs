@@ -67,7 +67,8 @@ enum PendingState {
 }
 
 impl Pending {
-    pub(super) fn refused(reason: NotRecorded) -> Pending {
+    /// A draft that was not even queued.
+    pub fn refused(reason: NotRecorded) -> Pending {
         Pending { state: PendingState::Refused(reason), deadline: None }
     }
 

@@ -49,8 +49,15 @@ fn proposed(fixture: &Fixture, principal: &str, session: &str, command: &str, re
     let (decision, _) = answer.record().unwrap();
     if let Some(output) = report {
         let result = Json::object().with("result", Json::object().with("output", output));
-        let outcome =
-            Outcome { decision, ending: Ending::Ok, result, tokens: None, cost_usd: None, binding: None };
+        let outcome = Outcome {
+            decision,
+            sequence: None,
+            ending: Ending::Ok,
+            result,
+            tokens: None,
+            cost_usd: None,
+            binding: None,
+        };
         engine.report(&caller(principal), "agent", session, "ahp", Report::Outcome(outcome)).unwrap();
     }
 }
