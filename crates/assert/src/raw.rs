@@ -183,7 +183,7 @@ pub fn normalised(raw: &str) -> String {
     out
 }
 
-/// What a JSON string says. Half a character that is written as two halves becomes a mark; whatever stands around it is read all
+/// What a JSON string says. Half a character that is written as two halves becomes U+FFFD; whatever stands around it is read all
 /// the same, so that it hides nothing.
 fn decoded(string: &str) -> Cow<'_, str> {
     if let Ok(text) = serde_json::from_str::<Text<'_>>(string) {

@@ -186,7 +186,7 @@ pub(crate) fn shortened(text: String) -> String {
     if text.len() <= EVIDENCE { text } else { cut(&text, EVIDENCE).into_owned() }
 }
 
-/// At most so many bytes of a text. Where it is cut stands a mark: what is torn there may be half a secret, which nobody recognises.
+/// At most so many bytes of a text. An ellipsis stands where it is cut: the last word may be half a secret, which the scanner does not recognise.
 pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.get(..text.floor_char_boundary(most)) {
         Some(piece) if piece.len() < text.len() => Cow::Owned(format!("{piece}…")),

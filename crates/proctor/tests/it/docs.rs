@@ -10,8 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Pages that show no command that could run.
-const WITHOUT_COMMANDS: &[&str] =
-    &["cli.md", "compatibility.md", "performance.md", "style.md", "verification.md", "webhook.md"];
+const WITHOUT_COMMANDS: &[&str] = &[
+    "cli.md",
+    "compatibility.md",
+    "glossary.md",
+    "performance.md",
+    "style.md",
+    "verification.md",
+    "webhook.md",
+];
 
 /// What stands above the generated part of `docs/cli.md`.
 const GENERATED: &str = "<!-- Below this line the page is made from `--help`. -->\n";
@@ -92,13 +99,99 @@ fn the_list_of_commands_is_the_programs_own() {
     let common = help(&[]);
     let common_flags: BTreeSet<String> =
         entries(common.section("Options:")).map(|entry| flag(entry).to_owned()).collect();
-    new.push_str(&format!("## Flags of every command\n\n```\n{}\n```\n", common.section("Options:")));
+    new.push_str(&format!("## Commands by task\n\n```\n{}\n```\n", common.groups().join("\n\n")));
+    new.push_str(&format!("\n## Flags of every command\n\n```\n{}\n```\n", common.section("Options:")));
     describe(&mut Vec::new(), &common_flags, &mut new);
     if old != new && std::env::var("PROCTOR_WRITE_DOCS").is_ok_and(|value| value == "1") {
         std::fs::write(&file, format!("{written}{GENERATED}{new}")).unwrap();
         return;
     }
     assert!(old == new, "docs/cli.md is not what `--help` says: run this test with PROCTOR_WRITE_DOCS=1");
+}
+
+/// Commands that run until they are interrupted: of their examples only the arguments are checked, with `--help` after them.
+const UNTIL_INTERRUPTED: &[&str] = &["serve", "approve watch"];
+
+/// Exit codes of examples that are not 0.
+const EXAMPLE_CODES: &[(&str, i32)] = &[
+    // The starter policy asks about publishing, and denies deleting everything.
+    ("policy check", 13),
+    ("policy explain", 11),
+    // No agent has registered in the prepared folder.
+    ("agent deregister", 1),
+];
+
+/// The approval id that examples show; the test puts the prepared one in its place.
+const SHOWN_APPROVAL: &str = "0199c4f2";
+
+/// A folder in which the examples of the help texts make sense.
+const PREPARATION: &str = r#"
+proctor init --approver ann > /dev/null
+printf '%s\n' \
+  '{"session":"fix-42","agent":"coder","tool":"bash","args":{"command":"ls"},"cwd":"/home/ann/app"}' \
+  '{"session":"fix-42","agent":"coder","tool":"bash","args":{"command":"git push"},"cwd":"/home/ann/app"}' \
+  | proctor gate > /dev/null
+proctor agent suspend uid:1000/builder > /dev/null
+proctor op pause 4bf92f3577b34da6:00f067aa0ba902b7 > /dev/null
+proctor audit witness --witness ../trusted | grep -E '^(log|witness) ' > trust.txt
+proctor audit export --output ledger.bundle > /dev/null
+echo 'key AKIAIOSFODNN7EXAMPLE' > notes.txt
+cat > cases.yaml <<'END'
+policy: policy.yaml
+cases:
+  - { name: publishing is asked about, action: { tool: bash, args: { command: git push } }, expect: ask }
+END
+echo '{"trace_id":"t","steps":[{"type":"tool_call","name":"lookup"}],"output":{"message":"Done."}}' > trace.json
+echo '[{"type":"trace","spec":{"check":"required_tools","tools":["lookup"]}}]' > assertions.yaml
+proctor approve list --json
+"#;
+
+#[test]
+fn examples_of_the_help_texts_run() {
+    let prepared = Scratch::new();
+    let page = std::fs::read_to_string(root().join("docs/audit.md")).unwrap();
+    let entry = page.lines().find(|line| line.contains(r#"'{"seq":0,"#)).unwrap();
+    let entry = entry.split('\'').nth(1).unwrap();
+    std::fs::write(prepared.work().join("gateway-default.jsonl"), format!("{entry}\n")).unwrap();
+    let output = prepared.shell(PREPARATION).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let waiting = String::from_utf8(output.stdout).unwrap();
+    let approval =
+        waiting.split(r#""approval_id":""#).nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+
+    let mut examples = Vec::new();
+    collect_examples(&mut Vec::new(), &mut examples);
+    assert!(examples.len() > 40, "{examples:?}");
+    let mut problems = Vec::new();
+    for (command, example) in examples {
+        let scratch = prepared.copy();
+        let mut script = example.replace(SHOWN_APPROVAL, approval);
+        if UNTIL_INTERRUPTED.contains(&command.as_str()) {
+            script.push_str(" --help");
+        }
+        let known = EXAMPLE_CODES.iter().find(|(of, _)| *of == command);
+        let expected = known.map_or(0, |(_, code)| *code);
+        let output = scratch.shell(&script).output().unwrap();
+        if output.status.code() != Some(expected) {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let got = output.status.code();
+            problems.push(format!("`{example}` of `{command}`: {got:?} instead of {expected}\n{said}"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// The examples of a command and of all commands below it, each with the command's name.
+fn collect_examples(command: &mut Vec<String>, examples: &mut Vec<(String, String)>) {
+    let help = help(command);
+    let shown: Vec<String> = help.section("Example:").lines().map(|line| line.trim().to_owned()).collect();
+    assert!(!shown.is_empty(), "{command:?} has no example");
+    examples.extend(shown.into_iter().map(|line| (command.join(" "), line)));
+    for name in help.subcommands() {
+        command.push(name);
+        collect_examples(command, examples);
+        command.pop();
+    }
 }
 
 /// Where a published limit stands in the source, how it is written there, and how `docs/limits.md` says it.
@@ -108,9 +201,9 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "MAX_MESSAGE: usize = 4 * 1024 * 1024;",
         "| Message on stdio, Unix socket, WebSocket, gRPC | 4 MiB |",
     ),
-    ("net/src/ahp/server.rs", "WINDOW: usize = 128;", "| Messages of one connection in work at once | 128 |"),
+    ("clients/src/ahp/server.rs", "WINDOW: usize = 128;", "| Messages of one connection in work at once | 128 |"),
     (
-        "net/src/ahp/server.rs",
+        "clients/src/ahp/server.rs",
         "IN_FLIGHT: usize = 4096;",
         "| Messages in work at once, all connections | 4096 |",
     ),
@@ -120,7 +213,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "| Connections: HTTP, gRPC; Unix socket | 4096 each; 1024 |",
     ),
     (
-        "net/src/ahp/server/unix.rs",
+        "net/src/unix.rs",
         "max_connections: 1024,",
         "| Connections: HTTP, gRPC; Unix socket | 4096 each; 1024 |",
     ),
@@ -130,7 +223,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "| Values in a message, containers included | 50,000 |",
     ),
     (
-        "net/src/ahp/server.rs",
+        "clients/src/ahp/server.rs",
         "MESSAGE_BYTES: usize = 32 * 1024 * 1024;",
         "| Memory of messages over 16 KiB, read or in work | 32 MiB",
     ),
@@ -162,7 +255,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ("doors/attest/src/evaluate.rs", "AT_A_TIME: usize = 16;", "assertions of one batch | 16; 16 |"),
     ("doors/attest/src/plugins.rs", "MOST: usize = 10_000;", "that are waited for | 10,000 |"),
     ("assert/src/judge.rs", "MOST_SAMPLES: i64 = 16;", "| Samples of one judgement | 16 |"),
-    ("net/src/lines.rs", "MAX_LINE: usize = 4 << 20;", "| Line of the gate | 4 MiB |"),
+    ("net/src/lines.rs", "MAX_MESSAGE: usize = 4 * 1024 * 1024;", "| Line of the gate | 4 MiB |"),
     ("core/src/json/parse.rs", "MAX_DEPTH: usize = 128;", "| JSON, nested | 128 |"),
     (
         "proctor/src/commands/gate.rs",
@@ -222,7 +315,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ("policy/src/condition/shape.rs", "MAX_SIGNS: usize = 1024;", "1024 operators and other signs |"),
     ("policy/src/condition/run.rs", "MAX_STEPS: usize = 200_000;", "what it builds | 200,000; 64 KiB |"),
     ("policy/src/condition/run.rs", "MAX_BUILT: usize = 64 * 1024;", "what it builds | 200,000; 64 KiB |"),
-    ("policy/src/condition/run.rs", "MAX_ASKED: usize = 256;", "each glob or mark 256 bytes |"),
+    ("policy/src/condition/run.rs", "MAX_ASKED: usize = 256;", "each glob or taint 256 bytes |"),
     ("policy/src/readset.rs", "MAX_QUESTIONS: usize = 1024;", "in one decision | 1024,"),
     ("policy/src/expression.rs", "MAX_BYTES: usize = 4096;", "| Approval expression | 4 KiB, 256 clauses |"),
     ("policy/src/expression.rs", "MAX_CLAUSES: usize = 256;", "| Approval expression | 4 KiB, 256 clauses |"),
@@ -254,8 +347,8 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ),
     ("policy/src/modules/rego.rs", "MAX_INSTRUCTIONS: usize = 250_000;", "one Rego evaluation | 250,000 |"),
     ("policy/src/document/problems.rs", "MAX_PROBLEMS: usize = 500;", "| Problems reported at once | 500 |"),
-    ("policy/src/state.rs", "session_tools: 512,", "marks in a session | 512, 256 |"),
-    ("policy/src/state.rs", "session_taints: 256,", "marks in a session | 512, 256 |"),
+    ("policy/src/state.rs", "session_tools: 512,", "taints in a session | 512, 256 |"),
+    ("policy/src/state.rs", "session_taints: 256,", "taints in a session | 512, 256 |"),
     ("policy/src/state.rs", "agent_tools: 2048,", "in 24 hours | 2048, 1024 |"),
     ("policy/src/state.rs", "agent_taints: 1024,", "in 24 hours | 2048, 1024 |"),
     ("policy/src/state.rs", "sessions: 500_000,", "| Sessions | 500,000 |"),
@@ -380,6 +473,19 @@ impl Scratch {
         }
         std::os::unix::fs::symlink(binary(), scratch.dir.path().join("bin/proctor")).unwrap();
         scratch
+    }
+
+    /// The same folders and files once more, in a place of their own.
+    fn copy(&self) -> Scratch {
+        let copy = Scratch { dir: tempfile::tempdir().unwrap() };
+        let status = Command::new("cp")
+            .arg("-a")
+            .arg(self.dir.path().join("."))
+            .arg(copy.dir.path())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        copy
     }
 
     fn work(&self) -> PathBuf {
@@ -533,9 +639,22 @@ impl Help {
         self.0.first().map_or("", String::as_str)
     }
 
+    /// The parts that list commands: one below a command, one for each task at the root.
+    fn groups(&self) -> Vec<&str> {
+        let parts = self.0.iter().map(String::as_str);
+        parts
+            .filter(|part| part.lines().next().is_some_and(|title| title.ends_with(':')))
+            .filter(|part| {
+                !["Arguments:", "Options:", "Example:"].iter().any(|title| part.starts_with(title))
+            })
+            .collect()
+    }
+
     fn subcommands(&self) -> Vec<String> {
-        let lines = self.section("Commands:").lines();
-        let names = lines
+        let groups = self.groups();
+        let names = groups
+            .iter()
+            .flat_map(|group| group.lines().skip(1))
             .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
             .filter_map(|line| line.split_whitespace().next());
         names.filter(|name| *name != "help").map(str::to_owned).collect()
@@ -581,7 +700,7 @@ fn describe(command: &mut Vec<String>, common: &BTreeSet<String>, out: &mut Stri
         if !own.is_empty() {
             out.push_str(&format!("\n{}\n", own.join("\n")));
         }
-        out.push_str("```\n");
+        out.push_str(&format!("\n{}\n```\n", help.0.last().map_or("", String::as_str)));
     }
     for name in help.subcommands() {
         command.push(name);

@@ -33,6 +33,7 @@ mod crash;
 mod docs;
 mod fuzz;
 mod gate;
+mod glossary;
 mod holes;
 mod invariants;
 mod mutations;

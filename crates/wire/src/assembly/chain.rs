@@ -6,7 +6,7 @@
 //! What the chain cannot show, whoever reads it:
 //! - It has no key. Whoever can write the file can write a new history whose hashes fit.
 //! - Entries cut off at the end leave no trace.
-//! - The hash puts neither a length before the payload nor a mark before an optional field. The same bytes under
+//! - The hash puts neither a length before the payload nor a tag before an optional field. The same bytes under
 //!   another name, as a root agent that becomes the parent agent, have the same hash.
 //!
 //! ```

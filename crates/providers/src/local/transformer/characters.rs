@@ -1,14 +1,14 @@
 //! Character classes as the reference tokenizer defines them.
 //!
 //! These are its own tables, not those of today's Unicode: it froze them years ago, and a model was trained on texts cut up
-//! that way. A character that became a mark or punctuation since then must stay what it was.
+//! that way. A character that became a combining mark or punctuation since then must stay what it was.
 
 /// Is this a character that is dropped from the text: control, format, private use, or the replacement character?
 pub(super) fn is_dropped(character: char) -> bool {
     !character.is_ascii_graphic() && contains(DROPPED, character)
 }
 
-/// Is this a mark that takes no room of its own, such as an accent?
+/// Whether this is a combining mark, such as an accent.
 pub(super) fn is_nonspacing_mark(character: char) -> bool {
     !character.is_ascii() && contains(NONSPACING_MARKS, character)
 }
