@@ -129,16 +129,12 @@ impl<K: Eq + Hash, M, T> PendingCalls<K, M, T> {
         call.message.take()
     }
 
-    /// Notes that the message was written. A notification has no reply: it is settled with `delivered`.
-    pub(crate) fn written(&self, serial: u64, delivered: impl FnOnce() -> T) {
+    /// Notes that the message was written; false if no reply follows, because it is a notification or was cancelled.
+    pub(crate) fn written(&self, serial: u64) -> bool {
         let mut state = self.state();
-        let Some(call) = state.calls.get_mut(&serial) else { return };
+        let Some(call) = state.calls.get_mut(&serial) else { return false };
         call.stage = CallStage::Written;
-        if call.id.is_none()
-            && let Some(call) = state.take(serial)
-        {
-            let _ = call.outcome.send(delivered());
-        }
+        call.id.is_some()
     }
 
     /// Settles the call that a reply belongs to; false if there is none. A reply to a call that was not sent yet is none.

@@ -42,7 +42,7 @@ fn a_reply_to_an_unsent_call_is_none() {
     assert_eq!(registration.stage(), CallStage::Queued);
     table.start(registration.serial());
     assert_eq!(registration.stage(), CallStage::Writing);
-    table.written(registration.serial(), || 0);
+    assert!(table.written(registration.serial()));
     assert_eq!(registration.stage(), CallStage::Written);
     assert!(table.answer(&1, || 1));
     assert_eq!(receiver.try_recv(), Ok(1));
@@ -72,11 +72,12 @@ fn a_registration_does_not_remove_a_later_call_with_the_same_id() {
 }
 
 #[test]
-fn a_notification_is_settled_when_it_is_written() {
+fn a_notification_has_no_reply_to_wait_for() {
     let table = Table::default();
     let (notification, mut receiver) = table.register(None, vec![]).unwrap();
     table.start(notification.serial());
-    table.written(notification.serial(), || 7);
+    assert!(!table.written(notification.serial()));
+    table.settle(notification.serial(), 7);
     assert_eq!(receiver.try_recv(), Ok(7));
     assert_eq!(table.len(), 0);
 }

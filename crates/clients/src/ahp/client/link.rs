@@ -169,7 +169,11 @@ async fn write(
         };
         let Some(text) = calls.start(serial) else { continue };
         match tokio::time::timeout(limits.write, writer.send(text)).await {
-            Ok(Ok(())) => calls.written(serial, || Ok(Ok(Json::Null))),
+            Ok(Ok(())) => {
+                if !calls.written(serial) {
+                    calls.settle(serial, Ok(Ok(Json::Null)));
+                }
+            }
             Ok(Err(_)) => return,
             Err(_) => {
                 // A part of the message may be written: nothing can follow on this connection.
