@@ -5,9 +5,9 @@ use std::sync::Arc;
 use proctor_core::decision::{ApprovalRef, Change, Decision, Effect, Shadow};
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
-use proctor_core::normalise::SEMANTICS;
 use proctor_core::record::{Envelope, claimed};
 use proctor_core::time::Timestamp;
+use proctor_facts::SEMANTICS;
 
 use crate::evaluate::{Evaluation, evaluate};
 use crate::policy::{Policy, Source, SourceRole};

@@ -3,7 +3,7 @@
 //! Clauses joined by `AND` and `OR` (`AND` binds tighter, no parentheses); a clause is a field, an operator and a literal.
 //!
 //! ```
-//! use proctor_core::normalise::Facts;
+//! use proctor_facts::Facts;
 //! use proctor_policy::expression::Expression;
 //!
 //! let guard = Expression::parse(r#"path starts_with "/etc" OR args.amount > 100"#).unwrap();
@@ -180,7 +180,7 @@ fn write_quoted(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 pub fn fuzz_expression(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(expression) = Expression::parse(&text) {
-        let facts = proctor_core::normalise::Facts::default();
+        let facts = proctor_facts::Facts::default();
         let _ = expression.requires_approval(&facts, &|_| None);
         debug_assert_eq!(
             Expression::parse(&expression.to_string()).as_ref(),

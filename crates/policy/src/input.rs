@@ -2,9 +2,9 @@
 
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, SessionId};
-use proctor_core::normalise::Facts;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
+use proctor_facts::Facts;
 
 /// A secret or personal datum that was found and cut (or left visible, for kinds that stay).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use proctor_core::decision::Decision;
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
 use proctor_core::json::Json;
-use proctor_core::normalise::SEMANTICS;
 use proctor_core::record::{Envelope, RecordKind, claimed};
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
+use proctor_facts::SEMANTICS;
 
 use crate::body::{cut_all, decision_body};
 use crate::budgets::Crossing;

@@ -169,7 +169,7 @@ pub(crate) fn applies_to(scope: &DocumentScope, input: &Input, caller: &Caller) 
     match scope {
         DocumentScope::Tool(tool) => {
             tool.eq_ignore_ascii_case(&input.facts.name)
-                || proctor_core::normalise::tool::canonical_name(tool) == input.facts.tool
+                || proctor_facts::tool::canonical_name(tool) == input.facts.tool
         }
         _ => covers(scope, caller),
     }

@@ -2,7 +2,7 @@
 
 use proctor_core::action::Action;
 use proctor_core::json::Json;
-use proctor_core::normalise::{Facts, PathResolver, normalise};
+use proctor_facts::{Facts, PathResolver, normalise};
 
 use crate::input::FoundSecret;
 use crate::policy::Policy;

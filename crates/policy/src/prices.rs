@@ -2,7 +2,7 @@
 //! semantic version.
 
 use proctor_core::action::ActionKind;
-use proctor_core::normalise::Facts;
+use proctor_facts::Facts;
 use rust_decimal::Decimal;
 
 /// Tokens that a call is taken to have when it does not say.

@@ -401,11 +401,9 @@ fn command_lines() {
         b"find . -name '*.o' -exec rm {} + ; xargs -0 -I{} sh -c 'mv {} /tmp' < list",
         b"if [[ -f a && ! -d b ]]; then ((x++)); fi; eval \"$(cat x)\" <(sort a) >(cat)",
     ];
-    drive("shell", &Material { words, valid }, |data| {
-        match proctor_core::normalise::shell::fuzz_shell(data) {
-            usize::MAX => Err("a command whose text is not its words".to_owned()),
-            _ => Ok(()),
-        }
+    drive("shell", &Material { words, valid }, |data| match proctor_facts::shell::fuzz_shell(data) {
+        usize::MAX => Err("a command whose text is not its words".to_owned()),
+        _ => Ok(()),
     });
 }
 

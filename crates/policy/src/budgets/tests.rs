@@ -2,8 +2,8 @@ use std::cell::RefCell;
 
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, SessionId};
-use proctor_core::normalise::Facts;
 use proctor_core::session::Caller;
+use proctor_facts::Facts;
 use proptest::prelude::*;
 
 use super::*;

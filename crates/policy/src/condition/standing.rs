@@ -1,8 +1,8 @@
 //! What the registry knows of the agent that acts, as everything that judges an action sees it.
 
 use proctor_core::json::Json;
-use proctor_core::normalise::Facts;
 use proctor_core::record::claimed;
+use proctor_facts::Facts;
 
 use super::NEVER_MICROS;
 use crate::input::Input;

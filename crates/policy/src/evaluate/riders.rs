@@ -2,7 +2,7 @@
 
 use proctor_core::decision::{Change, Decision, Effect};
 use proctor_core::json::Json;
-use proctor_core::normalise::Facts;
+use proctor_facts::Facts;
 
 use super::{Gathered, credential_action, is_soft_kind};
 use crate::document::{CredentialAction, Document, Position};

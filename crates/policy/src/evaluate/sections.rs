@@ -3,8 +3,8 @@
 use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
-use proctor_core::normalise::tool::canonical_name;
-use proctor_core::normalise::{Facts, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL};
+use proctor_facts::tool::canonical_name;
+use proctor_facts::{Facts, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL};
 
 use super::Gathered;
 use crate::calendar;

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use proctor_core::action::ActionKind;
 use proctor_core::json::Json;
-use proctor_core::normalise::Facts;
+use proctor_facts::Facts;
 use rust_decimal::Decimal;
 
 use super::field::{LEVELS, TIERS};

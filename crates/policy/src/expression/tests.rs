@@ -1,6 +1,6 @@
 use proctor_core::action::ActionKind;
 use proctor_core::json::Json;
-use proctor_core::normalise::Facts;
+use proctor_facts::Facts;
 
 use super::*;
 

@@ -3,9 +3,9 @@ use proctor_core::decision::Effect;
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, SessionId};
 use proctor_core::json::Json;
-use proctor_core::normalise::Facts;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
+use proctor_facts::Facts;
 
 use super::cedar::CedarModule;
 use super::rego::RegoModule;

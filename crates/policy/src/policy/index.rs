@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proctor_core::action::ActionKind;
-use proctor_core::normalise::Facts;
+use proctor_facts::Facts;
 
 use crate::condition::Condition;
 

@@ -74,7 +74,7 @@ pub fn module_name(document: &str, path: &str) -> String {
     } else {
         format!("{folder}/{path}")
     };
-    proctor_core::normalise::path::absolute(&joined, "")
+    proctor_facts::path::absolute(&joined, "")
 }
 
 /// The digest of a set of sources. Folders do not count, so that a policy is the same wherever it lies.

@@ -6,9 +6,9 @@ use proctor_core::action::ActionKind;
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, SessionId};
 use proctor_core::json::Json;
-use proctor_core::normalise::Facts;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
+use proctor_facts::Facts;
 use rust_decimal::Decimal;
 
 use super::ReadSet;

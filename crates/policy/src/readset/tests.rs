@@ -3,9 +3,9 @@ use crate::input::FoundSecret;
 use crate::question::{Account, ApprovalState, ApprovalView, Pace, Scope, Standing, Stop, Unit};
 use proctor_core::action::ActionKind;
 use proctor_core::id::{ApprovalId, SessionId};
-use proctor_core::normalise::Facts;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
+use proctor_facts::Facts;
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 

@@ -315,7 +315,7 @@ fn what_cannot_be_judged_is_denied() {
     }
     let policy = Policy::compile(vec![Source::document("p", "default: allow\nanomalies: {}\n")]).unwrap();
     let input = Input {
-        facts: proctor_core::normalise::Facts::default(),
+        facts: proctor_facts::Facts::default(),
         findings: Vec::new(),
         caller: Caller::default(),
         agent: String::new(),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{find_hosts, hosts_of, parse};
-use crate::normalise::shell;
+use crate::shell;
 
 #[test]
 fn hosts_have_one_spelling() {

@@ -124,7 +124,7 @@ fn file_url(text: &str) -> Option<String> {
 }
 
 /// Decodes `%xx`; bytes that are no UTF-8 become replacement characters.
-pub(super) fn percent_decode(text: &str) -> String {
+pub(crate) fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {

@@ -6,8 +6,8 @@ use super::{
     Facts, LONG_PATH, MAX_ENTRIES, MAX_PATH, NO_COMMAND, PathResolver, TOO_MANY_ENTRIES, UNREADABLE_HOST,
     UNREADABLE_URL, patch, tool, url,
 };
-use crate::action::{Action, ActionKind};
-use crate::json::Json;
+use proctor_core::action::{Action, ActionKind};
+use proctor_core::json::Json;
 
 /// Argument names that hold a path.
 const PATH_NAMES: &[&str] = &[
@@ -55,7 +55,7 @@ const FILE_PROGRAMS: &[&str] = &[
     "gunzip", "wc", "sort", "tee", "diff", "cmp", "readlink", "realpath", "rsync", "scp",
 ];
 
-pub(super) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
+pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
     let mut facts = Facts {
         kind: action.kind,
         name: action.name.clone(),

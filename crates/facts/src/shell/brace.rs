@@ -75,7 +75,7 @@ fn alternatives(marked: &Marked, start: usize, end: usize, commas: &[usize]) -> 
 #[cfg(test)]
 mod tests {
     use super::expand;
-    use crate::normalise::shell::word::{Kind, Word};
+    use crate::shell::word::{Kind, Word};
 
     fn expanded(source: &str) -> Option<Vec<String>> {
         let mut word = Word::default();

@@ -78,7 +78,7 @@ pub fn parse(command: &str) -> ShellFacts {
 }
 
 /// The operands of a known program, and its options with their values.
-pub(super) fn operands(program: &str, arguments: &[String]) -> (Vec<String>, Vec<(String, String)>) {
+pub(crate) fn operands(program: &str, arguments: &[String]) -> (Vec<String>, Vec<(String, String)>) {
     let words: Vec<Word> = arguments.iter().map(|argument| Word::literal(argument)).collect();
     let found = arguments::read(&words, &effects::options_of(program), true);
     let values = found.values.iter().map(|(option, value)| (option.clone(), value.text())).collect();

@@ -1,6 +1,6 @@
 //! Canonical tool names. The table is part of the evaluator's semantic version.
 
-use crate::action::{Action, ActionKind};
+use proctor_core::action::{Action, ActionKind};
 
 const SHELL: &[&str] = &["bash", "sh", "shell", "exec", "terminal", "run_command", "process_exec"];
 const FILE_READ: &[&str] = &["read", "file_read", "read_file", "readfile", "view_file", "open_file"];
@@ -30,8 +30,8 @@ const LLM: &[&str] = &["llm", "llm_call"];
 /// The canonical name of a tool name as sent; other names are lower-cased.
 ///
 /// ```
-/// assert_eq!(proctor_core::normalise::tool::canonical_name("Bash"), "shell");
-/// assert_eq!(proctor_core::normalise::tool::canonical_name("Web_Search"), "web_search");
+/// assert_eq!(proctor_facts::tool::canonical_name("Bash"), "shell");
+/// assert_eq!(proctor_facts::tool::canonical_name("Web_Search"), "web_search");
 /// ```
 pub fn canonical_name(name: &str) -> String {
     let lower = name.trim().to_lowercase();

@@ -1,7 +1,20 @@
-//! Turning an action as sent into what rules judge: the facts.
+//! Facts of an action: the canonical form that policy rules are evaluated on.
 //!
-//! Canonical tool name; paths made absolute and cleaned; shell commands taken apart; files of patches; hosts of URLs. What is
-//! not understood stays visible in `unknown`.
+//! [`normalise`] maps a tool's name to its canonical one, makes paths absolute and lexically clean, parses shell command lines, lists
+//! the files of patches and the hosts of URLs. Whatever cannot be parsed is reported in [`Facts::unknown`], so that a rule can deny it.
+//! The crate does no I/O: real paths come from a [`PathResolver`] that the caller supplies.
+//!
+//! ```
+//! use proctor_core::action::Action;
+//! use proctor_core::json::Json;
+//! use proctor_facts::normalise;
+//!
+//! let sent = Json::parse(br#"{"tool": "Bash", "args": {"command": "sudo rm -rf build"}, "cwd": "/repo"}"#).unwrap();
+//! let facts = normalise(&Action::from_json(&sent).unwrap(), None);
+//! assert_eq!(facts.tool, "shell");
+//! assert!(facts.commands.iter().any(|command| command == "rm -rf build"));
+//! assert_eq!(facts.paths, ["/repo/build"]);
+//! ```
 
 pub mod patch;
 pub mod path;
@@ -13,8 +26,8 @@ mod gather;
 
 use rust_decimal::Decimal;
 
-use crate::action::{Action, ActionKind};
-use crate::json::Json;
+use proctor_core::action::{Action, ActionKind};
+use proctor_core::json::Json;
 
 /// The evaluator's semantic version. It names the tables and rules of this module, the language of conditions and the
 /// time-zone rules: two evaluators with the same version give the same decision for the same read-set.

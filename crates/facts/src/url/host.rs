@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::normalise::path::percent_decode;
+use crate::path::percent_decode;
 
 /// Splits `user@host:port` into a normalised host and a port.
 pub(super) fn split(authority: &str) -> (String, Option<u16>) {

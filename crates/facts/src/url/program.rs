@@ -1,7 +1,7 @@
 //! Hosts that programs are given without a URL.
 
 use super::{find_hosts, host, parse, unique};
-use crate::normalise::shell::{self, ShellCommand, ShellFacts};
+use crate::shell::{self, ShellCommand, ShellFacts};
 
 /// The hosts that the commands of a command line name, each once.
 ///

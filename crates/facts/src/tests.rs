@@ -1,5 +1,5 @@
 use super::*;
-use crate::action::Action;
+use proctor_core::action::Action;
 
 fn facts(text: &str) -> Facts {
     normalise(&Action::from_json(&Json::parse(text.as_bytes()).unwrap()).unwrap(), None)
