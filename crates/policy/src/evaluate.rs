@@ -17,7 +17,7 @@ use crate::budgets::{self, Crossing};
 use crate::condition::{Truth, View};
 use crate::document::{CredentialAction, Document, Position, Rule};
 use crate::input::Input;
-use crate::policy::{ModuleEngine, Policy, applies, strictest_credential_action};
+use crate::policy::{Policy, applies, strictest_credential_action};
 use crate::question::Memory;
 
 /// What one part of the policy says about an action.
@@ -216,11 +216,7 @@ fn judge_modules(policy: &Policy, input: &Input, memory: &dyn Memory, gathered: 
         if !applies(&document.scope, input) {
             continue;
         }
-        let opinions = match &module.engine {
-            ModuleEngine::Cedar(engine) => engine.evaluate(input, memory),
-            ModuleEngine::Rego(engine) => engine.evaluate(input, memory),
-        };
-        for opinion in opinions {
+        for opinion in module.engine.evaluate(input, memory) {
             let reason =
                 if opinion.reason.is_empty() { format!("rule `{}`", opinion.rule) } else { opinion.reason };
             gathered.say(opinion.effect, opinion.rule, reason, document, Position::default());

@@ -15,8 +15,7 @@ use crate::advice::{Advice, Part};
 use crate::condition::Condition;
 use crate::document::{CredentialAction, Document, DocumentScope, Rule};
 use crate::input::Input;
-use crate::modules::cedar::CedarModule;
-use crate::modules::rego::RegoModule;
+use crate::modules::Engine;
 use crate::scan::Scanner;
 
 pub(crate) use compile::strictest_credential_action;
@@ -47,17 +46,12 @@ pub(crate) struct CompiledRule {
 
 pub(crate) struct CompiledModule {
     pub(crate) document: usize,
-    pub(crate) engine: ModuleEngine,
+    pub(crate) engine: Box<dyn Engine>,
 }
 
 struct CompiledAdvice {
     document: usize,
     part: Arc<Part>,
-}
-
-pub(crate) enum ModuleEngine {
-    Cedar(Box<CedarModule>),
-    Rego(Box<RegoModule>),
 }
 
 impl Policy {

@@ -21,7 +21,7 @@ use cedar_policy::{
 use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 
-use super::{ModuleProblem, Opinion, cut};
+use super::{Engine, ModuleProblem, Opinion, truncate};
 use crate::input::Input;
 use crate::question::Memory;
 
@@ -85,8 +85,32 @@ impl CedarModule {
         Ok(CedarModule { by_kind, names, types })
     }
 
-    /// What the policies say about this action. Of the past they see only what the registry knows.
-    pub fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
+    fn request(&self, input: &Input, memory: &dyn Memory, reads: &context::Reads) -> Result<Request, String> {
+        let facts = &input.facts;
+        let (resource_type, resource) = match facts.kind {
+            ActionKind::FileOperation => (&self.types.path, &facts.path),
+            ActionKind::NetworkCall => (&self.types.host, &facts.host),
+            ActionKind::LlmCall => (&self.types.model, &facts.model),
+            _ => (&self.types.tool, &facts.tool),
+        };
+        let entity = |kind: &EntityTypeName, id: &str| {
+            EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
+        };
+        let context =
+            Context::from_pairs(context::pairs(input, memory, reads)).map_err(|error| error.to_string())?;
+        Request::new(
+            entity(&self.types.agent, &input.caller.principal),
+            entity(&self.types.action, facts.kind.word()),
+            entity(resource_type, resource),
+            context,
+            None,
+        )
+        .map_err(|error| error.to_string())
+    }
+}
+
+impl Engine for CedarModule {
+    fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
         let Some((_, slice)) = self.by_kind.iter().find(|(kind, _)| *kind == input.facts.kind) else {
             return vec![refusal("cedar", "the kind of the action is unknown")];
         };
@@ -127,29 +151,6 @@ impl CedarModule {
         });
         opinions.into_iter().map(|(_, opinion)| opinion).collect()
     }
-
-    fn request(&self, input: &Input, memory: &dyn Memory, reads: &context::Reads) -> Result<Request, String> {
-        let facts = &input.facts;
-        let (resource_type, resource) = match facts.kind {
-            ActionKind::FileOperation => (&self.types.path, &facts.path),
-            ActionKind::NetworkCall => (&self.types.host, &facts.host),
-            ActionKind::LlmCall => (&self.types.model, &facts.model),
-            _ => (&self.types.tool, &facts.tool),
-        };
-        let entity = |kind: &EntityTypeName, id: &str| {
-            EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
-        };
-        let context =
-            Context::from_pairs(context::pairs(input, memory, reads)).map_err(|error| error.to_string())?;
-        Request::new(
-            entity(&self.types.agent, &input.caller.principal),
-            entity(&self.types.action, facts.kind.word()),
-            entity(resource_type, resource),
-            context,
-            None,
-        )
-        .map_err(|error| error.to_string())
-    }
 }
 
 fn types() -> Option<Types> {
@@ -174,7 +175,7 @@ fn said(place: usize, policy: &Policy) -> Said {
         place,
         effect,
         rule: policy.annotation("id").map_or_else(|| policy.id().to_string(), str::to_owned),
-        reason: policy.annotation("reason").map(cut).unwrap_or_default(),
+        reason: policy.annotation("reason").map(truncate).unwrap_or_default(),
     }
 }
 
@@ -188,5 +189,5 @@ fn applies(policy: &Policy, kind: ActionKind) -> bool {
 }
 
 fn refusal(rule: &str, reason: &str) -> Opinion {
-    Opinion { effect: Effect::Deny, rule: rule.to_owned(), reason: cut(reason) }
+    Opinion { effect: Effect::Deny, rule: rule.to_owned(), reason: truncate(reason) }
 }

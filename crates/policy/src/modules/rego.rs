@@ -15,14 +15,14 @@ use std::sync::Arc;
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::program::Program;
 use regorus::rvm::vm::RegoVM;
-use regorus::{CompiledPolicy, Engine, Value};
+use regorus::{CompiledPolicy, Value};
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 
 use super::record::{self, ACTION, Part};
 use super::shape::{self, Syntax};
-use super::{ModuleProblem, Opinion, cut, is_rule_id};
+use super::{Engine, ModuleProblem, Opinion, is_rule_id, truncate};
 use crate::condition::Acting;
 use crate::input::Input;
 use crate::question::Memory;
@@ -82,8 +82,19 @@ impl RegoModule {
         Ok(RegoModule { program, policy })
     }
 
-    /// What the module says about this action. Of the past it sees only what the registry knows.
-    pub fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
+    /// Runs the module for its number of instructions alone.
+    fn measure(&self, input: Value) -> Result<(), String> {
+        let mut machine = RegoVM::new();
+        machine.load_program(Arc::clone(&self.program));
+        machine.set_max_instructions(MAX_INSTRUCTIONS);
+        machine.set_input(input);
+        machine.set_data(Value::new_object()).map_err(|error| format!("{error:#}"))?;
+        machine.execute_entry_point_by_name(ENTRY).map(drop).map_err(|error| format!("{error:#}"))
+    }
+}
+
+impl Engine for RegoModule {
+    fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
         let value = input_value(input, memory);
         if let Err(error) = self.measure(value.clone()) {
             return vec![refusal(&format!("the module could not be evaluated: {error}"))];
@@ -100,20 +111,10 @@ impl RegoModule {
             ))],
         }
     }
-
-    /// Runs the module for its number of instructions alone.
-    fn measure(&self, input: Value) -> Result<(), String> {
-        let mut machine = RegoVM::new();
-        machine.load_program(Arc::clone(&self.program));
-        machine.set_max_instructions(MAX_INSTRUCTIONS);
-        machine.set_input(input);
-        machine.set_data(Value::new_object()).map_err(|error| format!("{error:#}"))?;
-        machine.execute_entry_point_by_name(ENTRY).map(drop).map_err(|error| format!("{error:#}"))
-    }
 }
 
 fn compile(file: &str, text: &str) -> Result<(Arc<Program>, CompiledPolicy), String> {
-    let mut engine = Engine::new();
+    let mut engine = regorus::Engine::new();
     // In OPA's lenient mode an error in a function makes a rule undefined, and a deny rule would say nothing.
     engine.set_strict_builtin_errors(true);
     let package =
@@ -167,7 +168,7 @@ fn problem_of(file: &str, text: &str, error: &str) -> ModuleProblem {
     });
     let message = reason_of(error);
     let (line, column) = place.unwrap_or((1, 1));
-    let mut problem = ModuleProblem::at(file, text, 0, cut(message));
+    let mut problem = ModuleProblem::at(file, text, 0, truncate(message));
     (problem.line, problem.column) = (line, column);
     problem
 }
@@ -194,7 +195,7 @@ fn opinion(value: &Value) -> Opinion {
                 other => {
                     return refusal(&format!(
                         "the module's decision has the unknown effect `{}`",
-                        cut(other)
+                        truncate(other)
                     ));
                 }
             },
@@ -202,7 +203,7 @@ fn opinion(value: &Value) -> Opinion {
                 opinion.rule = id.to_string();
             }
             (Value::String(name), Value::String(reason)) if &**name == "reason" => {
-                opinion.reason = cut(reason);
+                opinion.reason = truncate(reason);
             }
             _ => {
                 return refusal(
@@ -221,7 +222,7 @@ fn opinion(value: &Value) -> Opinion {
 }
 
 fn refusal(reason: &str) -> Opinion {
-    Opinion { effect: Effect::Deny, rule: "rego".to_owned(), reason: cut(reason) }
+    Opinion { effect: Effect::Deny, rule: "rego".to_owned(), reason: truncate(reason) }
 }
 
 fn input_value(input: &Input, memory: &dyn Memory) -> Value {
