@@ -24,5 +24,5 @@ pub mod session;
 pub mod time;
 pub mod trace;
 
-mod suggest;
-pub use suggest::nearest;
+mod message;
+pub use message::{nearest, quoted};

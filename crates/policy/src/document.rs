@@ -7,53 +7,40 @@ mod budget;
 mod fields;
 mod fuzz;
 mod keys;
-mod node;
 mod problems;
 mod read;
 mod rules;
-mod scalar;
 pub mod schema;
 mod sections;
 pub mod target;
-mod yaml;
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
+use proctor_yaml::Limits;
 use rust_decimal::Decimal;
 
 pub use fuzz::fuzz_document;
-pub use node::{MAX_DEPTH, MAX_NODES, MAX_SOURCE_BYTES, MAX_TEXT_BYTES};
+pub use proctor_yaml::Position;
 pub use read::read_document;
 pub use rules::{DEFAULT_RETRY_AFTER_MS, MAX_RULES, MAX_WHEN_BYTES};
-pub use yaml::yaml_to_json;
 
-/// Where something stands in a source file; line and column from 1, column in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Position {
-    /// Line.
-    pub line: usize,
-    /// Column.
-    pub column: usize,
-}
+/// The largest document, in bytes.
+pub const MAX_SOURCE_BYTES: usize = 1 << 20;
+/// Deepest nesting of mappings and lists.
+pub const MAX_DEPTH: usize = 64;
+/// Most values of a document, aliases expanded.
+pub const MAX_NODES: usize = 100_000;
+/// Most text of a document in bytes, aliases expanded.
+pub const MAX_TEXT_BYTES: usize = MAX_SOURCE_BYTES;
 
-impl Position {
-    /// The place so many characters into a text that begins here and keeps its lines and indentation, as a literal block
-    /// does. In a folded or escaped text it is only near.
-    #[must_use]
-    pub fn inside(self, text: &str, characters: usize) -> Position {
-        let before = text.chars().take(characters);
-        let (mut line, mut column) = (self.line, self.column);
-        for character in before {
-            if character == '\n' {
-                line += 1;
-                column = self.column;
-            } else {
-                column += 1;
-            }
-        }
-        Position { line, column }
-    }
-}
+/// Limits under which documents are parsed; also used for our other files in YAML.
+pub const YAML_LIMITS: Limits = Limits {
+    source_bytes: MAX_SOURCE_BYTES,
+    depth: MAX_DEPTH,
+    nodes: MAX_NODES,
+    text_bytes: MAX_TEXT_BYTES,
+    errors: problems::MAX_PROBLEMS,
+};
 
 /// A value with the place where it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -339,3 +326,6 @@ pub struct CapabilitySection {
     /// Where the section stands.
     pub at: Position,
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use proctor_policy::document::{read_document, schema, yaml_to_json};
+use proctor_policy::document::{YAML_LIMITS, read_document, schema};
 
 fn validator() -> jsonschema::Validator {
     let text = schema::SCHEMA;
@@ -10,7 +10,9 @@ fn validator() -> jsonschema::Validator {
 }
 
 fn as_json(yaml: &str) -> serde_json::Value {
-    let json = yaml_to_json("p.yaml", yaml.as_bytes()).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let json = proctor_yaml::parse(yaml.as_bytes(), &YAML_LIMITS)
+        .unwrap_or_else(|errors| panic!("{errors:?}"))
+        .to_json();
     serde_json::from_str(&json.to_string()).unwrap()
 }
 

@@ -208,9 +208,9 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ("policy/src/scan/json.rs", "MAX_REPORTED_FINDINGS: usize = 1000;", "reported one by one | 1000 |"),
     ("policy/src/scan/custom.rs", "MAX_MATCHES: usize = 1000;", "entry in one text | 1000 |"),
     ("policy/src/policy/compile.rs", "MAX_DOCUMENTS: usize = 1000;", "| Documents in a folder | 1000 |"),
-    ("policy/src/document/node.rs", "MAX_SOURCE_BYTES: usize = 1 << 20;", "| Document | 1 MiB,"),
-    ("policy/src/document/node.rs", "MAX_DEPTH: usize = 64;", "nested 64, 100,000 values |"),
-    ("policy/src/document/node.rs", "MAX_NODES: usize = 100_000;", "nested 64, 100,000 values |"),
+    ("policy/src/document.rs", "MAX_SOURCE_BYTES: usize = 1 << 20;", "| Document | 1 MiB,"),
+    ("policy/src/document.rs", "MAX_DEPTH: usize = 64;", "nested 64, 100,000 values |"),
+    ("policy/src/document.rs", "MAX_NODES: usize = 100_000;", "nested 64, 100,000 values |"),
     ("policy/src/document/rules.rs", "MAX_RULES: usize = 10_000;", "| Rules in a document | 10,000 |"),
     (
         "policy/src/condition/shape.rs",

@@ -1,11 +1,12 @@
 //! `advice`.
 
 use proctor_core::json::Json;
+use proctor_core::quoted;
+use proctor_yaml::{Node, Value};
 use rust_decimal::Decimal;
 
 use super::fields::{self, Fields};
-use super::node::{Node, Value};
-use super::problems::{Problems, listed, quoted, suggestion};
+use super::problems::{Problems, listed, suggestion};
 use super::rules::to_json;
 use super::sections::{read_hours, read_pattern};
 use super::{Position, keys};

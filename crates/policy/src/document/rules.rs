@@ -4,11 +4,12 @@ use std::rc::Rc;
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
+use proctor_core::quoted;
+use proctor_yaml::scalar::json_number;
+use proctor_yaml::{Key, Node, Value};
 
 use super::fields::{self, Fields};
-use super::node::{Key, Node, Value};
-use super::problems::{Problems, quoted};
-use super::scalar::json_number;
+use super::problems::Problems;
 use super::target::{TEXTUAL, check_path, check_pointer};
 use super::{Located, Module, Rule, keys};
 use crate::condition::Condition;

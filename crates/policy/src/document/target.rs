@@ -1,6 +1,8 @@
 //! Places in an action that rules may change or cut: JSON pointers of `set`, JSONPaths of `paths`.
 
-use super::problems::{listed, quoted, suggestion};
+use proctor_core::quoted;
+
+use super::problems::{listed, suggestion};
 use crate::json_path::{self, Segment};
 
 /// Members of an action that hold structured values: a pointer may go deeper.

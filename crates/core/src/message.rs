@@ -1,6 +1,9 @@
-//! The nearest valid name, for error messages.
+//! Parts of error messages.
 
-/// The known name closest to `word`, if one is close enough to be what was meant.
+/// Most characters of user input that [`quoted`] repeats.
+const MAX_QUOTED: usize = 64;
+
+/// The known name with the smallest edit distance to `word`, if it is small enough for a typing mistake.
 ///
 /// ```
 /// assert_eq!(proctor_core::nearest("allowlst", &["allowlist", "timezone"]), Some("allowlist"));
@@ -14,6 +17,24 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .filter(|(distance, name)| *distance <= (name.chars().count().max(word.len()) / 3).max(1))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
+}
+
+/// User input in backticks, on one line, truncated after 64 characters.
+///
+/// ```
+/// assert_eq!(proctor_core::quoted("a\nb"), "`a\\nb`");
+/// ```
+pub fn quoted(text: &str) -> String {
+    let mut out = String::from("`");
+    for (count, character) in text.chars().enumerate() {
+        if count == MAX_QUOTED {
+            out.push('…');
+            break;
+        }
+        if character.is_control() { out.extend(character.escape_default()) } else { out.push(character) }
+    }
+    out.push('`');
+    out
 }
 
 /// Edit distance in which swapping two neighbours counts once.

@@ -1,16 +1,26 @@
-//! Plain scalars by the core schema of YAML 1.2.
+//! Plain (unquoted) scalars by the core schema of YAML 1.2.
 
-/// What a plain scalar means.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Plain {
+/// The type of a plain scalar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plain {
+    /// `null`, `~` or nothing.
     Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// A number, infinities and not-a-number included.
     Number,
+    /// A string.
     Text,
 }
 
-/// Resolves a plain (unquoted) scalar.
-pub(super) fn resolve(text: &str) -> Plain {
+/// The type of a plain scalar.
+///
+/// ```
+/// use proctor_yaml::scalar::{Plain, resolve};
+/// assert_eq!(resolve("0x1F"), Plain::Number);
+/// assert_eq!(resolve("yes"), Plain::Text);
+/// ```
+pub fn resolve(text: &str) -> Plain {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Plain::Null,
         "true" | "True" | "TRUE" => Plain::Bool(true),
@@ -22,7 +32,7 @@ pub(super) fn resolve(text: &str) -> Plain {
 
 /// The JSON literal for a YAML number; `None` for infinities, for what is not a number, and for hexadecimal or octal
 /// numbers that do not fit.
-pub(super) fn json_number(text: &str) -> Option<String> {
+pub fn json_number(text: &str) -> Option<String> {
     if let Some(digits) = text.strip_prefix("0x") {
         return u64::from_str_radix(digits, 16).ok().map(|number| number.to_string());
     }
