@@ -25,4 +25,6 @@ pub mod time;
 pub mod trace;
 
 mod message;
+/// Hexadecimal encoding for all crates.
+pub use hex;
 pub use message::{nearest, quoted};

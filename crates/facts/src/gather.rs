@@ -1,4 +1,4 @@
-//! Gathering the facts: walks the arguments, takes shell commands, patches and URLs apart, and collects what they touch.
+//! Derivation of facts: walks the arguments and parses shell commands, patches and URLs.
 
 use super::path::absolute;
 use super::shell::{self, ShellCommand, ShellFacts};

@@ -33,7 +33,7 @@ use proctor_core::json::Json;
 /// time-zone rules: two evaluators with the same version give the same decision for the same read-set.
 pub const SEMANTICS: &str = "2";
 
-/// What rules see of an action. Members that nothing is known about are empty, never missing.
+/// Facts of an action, which rules are evaluated on. Unknown members are empty, never missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
     /// Kind, as sent.
@@ -46,9 +46,9 @@ pub struct Facts {
     pub args: Json,
     /// The result, for `tool_result`.
     pub result: Json,
-    /// Whatever else the message carried.
+    /// Other members of the message.
     pub metadata: Json,
-    /// What is done to a file.
+    /// Operation on a file.
     pub operation: String,
     /// The file concerned, absolute and cleaned.
     pub path: String,
@@ -70,20 +70,50 @@ pub struct Facts {
     pub cost_usd: Decimal,
     /// The directory that relative paths start from.
     pub cwd: String,
-    /// How many agents stand between this one and the root.
+    /// Number of agents between this one and the root.
     pub depth: u32,
-    /// The door that it came in by.
+    /// The door that received it.
     pub door: String,
     /// Every path found, absolute and cleaned; real paths are added where a resolver knows them.
     pub paths: Vec<String>,
-    /// Those of `paths` that would be written, created or deleted.
+    /// Paths that would be written, created or deleted; a subset of `paths`.
     pub writes: Vec<String>,
     /// Every command found, wrappers taken off, words joined by single spaces.
     pub commands: Vec<String>,
     /// Every host found, lower-cased.
     pub hosts: Vec<String>,
-    /// What was not understood, in words.
+    /// Descriptions of parts that were not understood.
     pub unknown: Vec<String>,
+}
+
+proctor_core::member_table! {
+    /// A member of [`Facts`], by its name in conditions, modules and records.
+    pub enum Fact of Facts {
+        Kind = "kind": kind as ActionKind,
+        Name = "name": name as String,
+        Tool = "tool": tool as String,
+        Args = "args": args as Json,
+        Result = "result": result as Json,
+        Metadata = "metadata": metadata as Json,
+        Operation = "operation": operation as String,
+        Path = "path": path as String,
+        Command = "command": command as String,
+        Host = "host": host as String,
+        Port = "port": port as u16,
+        Url = "url": url as String,
+        Model = "model": model as String,
+        Text = "text": text as String,
+        Tokens = "tokens": tokens as u64,
+        CostUsd = "cost_usd": cost_usd as Decimal,
+        Cwd = "cwd": cwd as String,
+        Depth = "depth": depth as u32,
+        Door = "door": door as String,
+        Paths = "paths": paths as Vec<String>,
+        Writes = "writes": writes as Vec<String>,
+        Commands = "commands": commands as Vec<String>,
+        Hosts = "hosts": hosts as Vec<String>,
+        Unknown = "unknown": unknown as Vec<String>,
+    }
 }
 
 /// Looks up the real path behind a cleaned one. Only a door on the same host as the agent can have one.
@@ -92,23 +122,23 @@ pub trait PathResolver {
     fn real_path(&self, path: &str) -> Option<String>;
 }
 
-/// What `unknown` says of a URL that cannot be read.
+/// Entry of `unknown` for a URL that cannot be parsed.
 pub const UNREADABLE_URL: &str = "a URL that cannot be read";
-/// What `unknown` says of a path that is too long to be one.
+/// Entry of `unknown` for a path that is too long to be one.
 pub const LONG_PATH: &str = "a path of more than 4096 bytes";
-/// What `unknown` says about a call of a shell in which no command was found.
+/// Entry of `unknown` for a shell call without a recognisable command.
 pub const NO_COMMAND: &str = "a shell call without a command that could be found";
 /// The longest path that is looked up.
 pub const MAX_PATH: usize = 4096;
-/// What `unknown` says of a host that cannot be one.
+/// Entry of `unknown` for a host that cannot be parsed.
 pub const UNREADABLE_HOST: &str = "a host that cannot be read";
-/// What `unknown` says when plural facts were cut.
+/// Entry of `unknown` for lists that were truncated.
 pub const TOO_MANY_ENTRIES: &str = "more than 1024 paths, commands or hosts";
 
-/// Most entries that each of the plural facts may have; more are cut and reported as unknown.
+/// Most entries of each list; further ones are dropped and reported in `unknown`.
 pub const MAX_ENTRIES: usize = 1024;
 
-/// The facts of an action.
+/// Derives the facts of an action.
 pub fn normalise(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
     gather::facts(action, resolver)
 }

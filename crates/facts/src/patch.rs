@@ -7,7 +7,7 @@ pub struct PatchFiles {
     pub writes: Vec<String>,
     /// Files that would be deleted or moved away.
     pub deletes: Vec<String>,
-    /// What could not be determined.
+    /// Parts that could not be determined.
     pub unknown: Vec<String>,
 }
 

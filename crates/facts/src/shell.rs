@@ -1,4 +1,4 @@
-//! What a shell command line would run, write, read and delete.
+//! Shell command lines: the commands that would run, and the files that would be written, read and deleted.
 //!
 //! The parser never fails. It reads POSIX sh and the common bash extensions, and where the text does not say what
 //! would happen (a command name from a variable, a script from a pipe, quoting that shells read differently) it says so
@@ -33,7 +33,7 @@ pub const MAX_INPUT_BYTES: usize = 256 * 1024;
 /// Substitutions, groups, wrappers and code strings nested deeper than this are not parsed.
 pub const MAX_DEPTH: usize = 32;
 
-/// Everything that could be found in a command line. Lists hold each entry once, in the order it was found.
+/// Result of parsing a command line. Lists hold each entry once, in the order it was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShellFacts {
     /// The commands that would run; a wrapper such as `sudo` comes before the command it runs.
@@ -44,7 +44,7 @@ pub struct ShellFacts {
     pub reads: Vec<String>,
     /// Files that would be deleted or moved away.
     pub deletes: Vec<String>,
-    /// What could not be determined, as `kind: detail`.
+    /// Parts that could not be determined, as `kind: detail`.
     pub unknown: Vec<String>,
 }
 
@@ -83,21 +83,4 @@ pub(crate) fn operands(program: &str, arguments: &[String]) -> (Vec<String>, Vec
     let found = arguments::read(&words, &effects::options_of(program), true);
     let values = found.values.iter().map(|(option, value)| (option.clone(), value.text())).collect();
     (found.operands.iter().map(Word::text).collect(), values)
-}
-
-/// Parses arbitrary bytes and returns how many facts were found; a random driver can call it.
-pub fn fuzz_shell(data: &[u8]) -> usize {
-    let facts = parse(&String::from_utf8_lossy(data));
-    let broken = facts
-        .commands
-        .iter()
-        .filter(|command| command.words.is_empty() || command.text != command.words.join(" "))
-        .count();
-    // A broken command makes the count impossible, so that a driver can notice it without this code panicking.
-    if broken > 0 {
-        return usize::MAX;
-    }
-    [facts.commands.len(), facts.writes.len(), facts.reads.len(), facts.deletes.len(), facts.unknown.len()]
-        .iter()
-        .sum()
 }

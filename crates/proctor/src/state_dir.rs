@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use proctor_core::hex;
 use proctor_core::random::Randomness;
 use proctor_ledger::keys::{Algorithm, SecretKey};
 
@@ -74,12 +75,12 @@ impl StateDir {
         }
         let mut seed = [0u8; 32];
         randomness.fill(&mut seed);
-        write_private(&self.secret_file(), &hex(&seed))?;
+        write_private(&self.secret_file(), &hex::encode(seed))?;
         // A name of its own for each ledger: two ledgers must not be taken for one another.
         let mut tag = [0u8; 6];
         randomness.fill(&mut tag);
         randomness.fill(&mut seed);
-        let key = SecretKey::from_seed(&format!("proctor-{}", hex(&tag)), Algorithm::Ed25519, &seed)
+        let key = SecretKey::from_seed(&format!("proctor-{}", hex::encode(tag)), Algorithm::Ed25519, &seed)
             .map_err(|error| error.to_string())?;
         write_private(&self.key_file(), &key.encode())?;
         Ok(true)
@@ -138,17 +139,8 @@ fn check_private(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn unhex(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0u8; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
-    }
+    hex::decode_to_slice(text, &mut bytes).ok()?;
     Some(bytes)
 }

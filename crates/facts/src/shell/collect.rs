@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 16 * 1024;
 /// Most directories that a relative path is joined with.
 const MAX_DIRECTORIES: usize = 8;
 
-/// What is done to a file.
+/// Operation on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Write,

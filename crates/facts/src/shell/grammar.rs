@@ -29,7 +29,7 @@ pub(super) struct Frame {
     readers: usize,
 }
 
-/// What is known about the and-or list being read.
+/// State of the and-or list being read.
 #[derive(Debug, Default)]
 pub(super) struct AndOr {
     /// A `||` or `!` came before: what follows may run although a command before it failed.
@@ -38,7 +38,7 @@ pub(super) struct AndOr {
     after: Option<Vec<String>>,
 }
 
-/// What a step of the walk means for the list.
+/// Effect of a step on the list.
 enum Step {
     More,
     Closed,

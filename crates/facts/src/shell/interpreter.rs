@@ -5,7 +5,7 @@ use super::word::Word;
 /// An interpreter that takes its program from standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reader {
-    /// Its name, as reported.
+    /// Name, as reported.
     pub(super) name: String,
     /// Whether the program is shell code.
     pub(super) is_shell: bool,
@@ -13,7 +13,7 @@ pub(super) struct Reader {
     pub(super) wrappers: Vec<String>,
 }
 
-/// Where an interpreter takes its program from.
+/// Source of an interpreter's program.
 #[derive(Debug, Clone)]
 pub(super) enum Program {
     /// An argument.
@@ -55,7 +55,7 @@ pub(super) fn is_shell(name: &str) -> bool {
     )
 }
 
-/// Where a shell takes its program from.
+/// Source of a shell's program.
 pub(super) fn shell_program(arguments: &[Word]) -> Program {
     let mut takes_code = false;
     let mut takes_input = false;
@@ -103,7 +103,7 @@ pub(super) fn is_standard_input(text: &str) -> bool {
     matches!(text, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
 }
 
-/// How the interpreter of a language takes code: its name, the short options with code, the long ones, those that
+/// Options of a language's interpreter: its name, the short options with code, the long ones, those that
 /// name something else to run.
 struct Language {
     name: &'static str,
@@ -147,7 +147,7 @@ fn find_language(name: &str) -> Option<&'static Language> {
     LANGUAGES.iter().find(|language| language.name == bare)
 }
 
-/// Where the interpreter of another language takes its program from.
+/// Source of the program of another language's interpreter.
 pub(super) fn language_program(name: &str, arguments: &[Word]) -> Program {
     let Some(language) = find_language(name) else { return Program::Nothing };
     for (index, word) in arguments.iter().enumerate() {

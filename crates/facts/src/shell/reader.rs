@@ -20,9 +20,9 @@ pub(super) struct Parser<'a> {
     pub(super) reads_pipe: bool,
     /// Whether the last operator was `|`, `&&` or `||`, after which a newline ends nothing.
     pub(super) continues: bool,
-    /// How many inherited readers there were before the construct that was closed last.
+    /// Number of inherited readers before the construct that was closed last.
     pub(super) closed_readers: usize,
-    /// What is known about the and-or list being read.
+    /// State of the and-or list being read.
     pub(super) and_or: AndOr,
     /// Whether a `)` ends the code being read.
     pub(super) in_substitution: bool,

@@ -17,7 +17,7 @@ pub(super) struct HereDocument {
     claimed: bool,
 }
 
-/// What the redirections of one command mean for its standard input.
+/// Effect of a command's redirections on its standard input.
 #[derive(Debug, Default)]
 pub(super) struct Redirections {
     count: usize,

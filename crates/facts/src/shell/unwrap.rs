@@ -9,7 +9,7 @@ use super::special;
 use super::word::{Kind, Word};
 use super::wrapper::{self, Wrapper};
 
-/// How a command was reached.
+/// Context in which a command was found.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Context<'a> {
     /// Whether its standard input is a pipe or a file.
@@ -18,7 +18,7 @@ pub(super) struct Context<'a> {
     pub(super) assignments: &'a [String],
     /// The wrappers around it, outermost first.
     pub(super) wrappers: Vec<String>,
-    /// What `{}` stands for, inside of `find -exec`.
+    /// Value of `{}` inside of `find -exec`.
     pub(super) starts: Vec<Word>,
     /// Whether operands are added from input, inside of `xargs`.
     pub(super) from_input: bool,

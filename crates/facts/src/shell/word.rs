@@ -1,6 +1,6 @@
 //! A shell word that remembers which parts were quoted and which are expansions.
 
-/// Where a piece of a word came from.
+/// Origin of a piece of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Unquoted text: globs and braces in it are active.

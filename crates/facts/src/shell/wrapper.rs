@@ -2,7 +2,7 @@
 
 use super::arguments::Options;
 
-/// How a wrapper's arguments are laid out.
+/// Argument layout of a wrapper.
 #[derive(Debug)]
 pub(super) struct Wrapper {
     /// The names of the programs.

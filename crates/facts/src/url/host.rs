@@ -1,4 +1,4 @@
-//! One spelling for one host.
+//! Canonical spelling of hosts.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

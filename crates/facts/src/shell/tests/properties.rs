@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::{fuzz_shell, parse};
+use super::super::parse;
+use super::parse_any;
 
 /// Writes a word so that a shell reads it back unchanged, switching between the ways of quoting.
 fn quoted(word: &str, ways: &[u8]) -> String {
@@ -142,12 +143,12 @@ proptest! {
 
     #[test]
     fn never_panics_on_any_bytes(data in prop::collection::vec(any::<u8>(), 0..300)) {
-        prop_assert_ne!(fuzz_shell(&data), usize::MAX);
+        parse_any(&data);
     }
 
     #[test]
     fn never_panics_on_shell_like_text(text in shell_text()) {
-        prop_assert_ne!(fuzz_shell(text.as_bytes()), usize::MAX);
+        parse_any(text.as_bytes());
     }
 
     #[test]

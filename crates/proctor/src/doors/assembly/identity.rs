@@ -37,10 +37,7 @@ pub(super) fn half(bytes: &[u8]) -> [u8; 16] {
     key
 }
 
-/// Lowercase hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+pub(super) use proctor_core::hex::encode as hex;
 
 /// The principal of an agent: its key if it has one, else the names that it gives.
 pub(super) fn principal(id: &AgentId) -> String {
