@@ -108,7 +108,7 @@ impl Advice {
                 hints: distinct(self.sections(|section| section.planning.as_ref()).map(|found| &found.text)),
                 template: self.sections(|section| section.planning.as_ref()?.template.as_ref()).next(),
             },
-            Err(reason) => PlanningAdvice::Block { reason },
+            Err(NoStrategy { reason }) => PlanningAdvice::Block { reason },
         }
     }
 
@@ -185,11 +185,16 @@ impl Advice {
     }
 }
 
+/// None of the offered strategies is allowed.
+struct NoStrategy {
+    reason: String,
+}
+
 /// The strategy that the first list prefers among those that every list has and the agent offers.
 fn strategy<'a>(
     lists: &[(&'a PlanningSection, &'a [String])],
     offered: &[&'a str],
-) -> Result<&'a str, String> {
+) -> Result<&'a str, NoStrategy> {
     let Some(((first, preferred), others)) = lists.split_first() else {
         return Ok(offered.first().copied().unwrap_or("none"));
     };
@@ -204,7 +209,9 @@ fn strategy<'a>(
         let leaves_nothing = |list: &[String]| !list.iter().any(|name| offered.contains(&name.as_str()));
         let speaker = lists.iter().find(|(_, list)| leaves_nothing(list)).map_or(*first, |(found, _)| *found);
         let allowed = text::allowed_are(&permitted);
-        speaker.text.reason_or(|| format!("none of the offered strategies is allowed; {allowed}"))
+        let reason =
+            speaker.text.reason_or(|| format!("none of the offered strategies is allowed; {allowed}"));
+        NoStrategy { reason }
     })
 }
 

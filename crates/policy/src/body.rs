@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use proctor_core::decision::{ApprovalRef, Change, Decision, Effect, Shadow};
 use proctor_core::digest::Digest;
-use proctor_core::json::Json;
+use proctor_core::json::{Json, JsonError};
 use proctor_core::record::{Envelope, claimed};
 use proctor_core::time::Timestamp;
 use proctor_facts::SEMANTICS;
 
+use crate::document::Problem;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::policy::{Policy, Source, SourceRole};
 use crate::question::{Memory, Question};
@@ -40,10 +41,27 @@ pub fn policy_body(policy: &Policy) -> Vec<u8> {
         .into_bytes()
 }
 
+/// A body from which no policy can be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyBodyError {
+    /// Not JSON.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// No member `sources`.
+    #[error("the record holds no sources")]
+    NoSources,
+    /// A source without role, name or text.
+    #[error("a source is malformed")]
+    Source,
+    /// Sources that do not compile.
+    #[error("{}", .0.first().map_or_else(String::new, ToString::to_string))]
+    Policy(Vec<Problem>),
+}
+
 /// Compiles the policy that a policy record's body holds.
-pub fn policy_from_body(body: &[u8]) -> Result<Policy, String> {
-    let value = Json::parse(body).map_err(|error| error.to_string())?;
-    let sources = value.get("sources").and_then(Json::as_array).ok_or("the record holds no sources")?;
+pub fn policy_from_body(body: &[u8]) -> Result<Policy, PolicyBodyError> {
+    let value = Json::parse(body)?;
+    let sources = value.get("sources").and_then(Json::as_array).ok_or(PolicyBodyError::NoSources)?;
     let sources: Option<Vec<Source>> = sources
         .iter()
         .map(|source| {
@@ -51,8 +69,7 @@ pub fn policy_from_body(body: &[u8]) -> Result<Policy, String> {
             Some(Source::module(SourceRole::from_word(text("role")?)?, text("name")?, text("text")?))
         })
         .collect();
-    let policy = Policy::compile(sources.ok_or("a source is malformed")?);
-    policy.map_err(|problems| problems.first().map_or_else(String::new, ToString::to_string))
+    Policy::compile(sources.ok_or(PolicyBodyError::Source)?).map_err(PolicyBodyError::Policy)
 }
 
 /// The JSON form of a decision.

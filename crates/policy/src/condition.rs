@@ -166,17 +166,5 @@ fn syntax_message(message: &str) -> String {
     format!("cannot be read: {}", message.replace("token recognition error at:", "unexpected"))
 }
 
-/// For fuzzing: compiles any bytes as a condition and evaluates what compiles. Must not panic.
-pub fn fuzz_condition(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    if let Ok(condition) = Condition::compile(&text) {
-        for input in fuzz::inputs() {
-            let _ = condition.evaluate_alone(&input, &fuzz::Yes);
-        }
-    }
-}
-
-mod fuzz;
-
 #[cfg(test)]
 mod tests;

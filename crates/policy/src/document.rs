@@ -5,7 +5,6 @@ mod advice;
 mod anomalies;
 mod budget;
 mod fields;
-mod fuzz;
 mod keys;
 mod problems;
 mod read;
@@ -19,7 +18,6 @@ use proctor_core::json::Json;
 use proctor_yaml::Limits;
 use rust_decimal::Decimal;
 
-pub use fuzz::fuzz_document;
 pub use proctor_yaml::Position;
 pub use read::read_document;
 pub use rules::{DEFAULT_RETRY_AFTER_MS, MAX_RULES, MAX_WHEN_BYTES};

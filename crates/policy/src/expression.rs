@@ -176,19 +176,5 @@ fn write_quoted(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(out, "\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Reads anything as an expression, and evaluates what can be read against nothing. The only promise: it returns.
-pub fn fuzz_expression(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    if let Ok(expression) = Expression::parse(&text) {
-        let facts = proctor_facts::Facts::default();
-        let _ = expression.requires_approval(&facts, &|_| None);
-        debug_assert_eq!(
-            Expression::parse(&expression.to_string()).as_ref(),
-            Ok(&expression),
-            "does not read back"
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! From an action as sent to what rules see and what is written: normalise, scan, cut.
 
-use proctor_core::action::Action;
+use proctor_core::action::{Action, MemberMut};
 use proctor_core::json::Json;
-use proctor_facts::{Facts, PathResolver, normalise};
+use proctor_facts::{Fact, Facts, PathResolver, normalise};
 
 use crate::input::FoundSecret;
 use crate::policy::Policy;
@@ -27,52 +27,49 @@ pub fn prepare(policy: &Policy, action: &Action, resolver: Option<&dyn PathResol
         findings: Vec::new(),
         clean: Vec::new(),
     };
-    for (path, value) in
-        [("$.args", &mut facts.args), ("$.result", &mut facts.result), ("$.metadata", &mut facts.metadata)]
-    {
-        cutter.json(path, value);
+    // The three passes fix the order of the findings: first those in JSON, then those in texts.
+    for fact in Fact::ALL {
+        if let MemberMut::Json(value) = fact.get_mut(&mut facts) {
+            cutter.json(fact.path(), value);
+        }
     }
     // What rules compare piece by piece is cut piece by piece: only the piece with the secret goes.
-    for (path, text, separators) in [
-        ("$.name", &mut facts.name, &[][..]),
-        ("$.tool", &mut facts.tool, &[][..]),
-        ("$.operation", &mut facts.operation, &[][..]),
-        ("$.path", &mut facts.path, &['/'][..]),
-        ("$.command", &mut facts.command, &[' ', '/'][..]),
-        ("$.host", &mut facts.host, &['.'][..]),
-        ("$.url", &mut facts.url, &['/', '?', '&', '=', '#'][..]),
-        ("$.model", &mut facts.model, &[][..]),
-        ("$.text", &mut facts.text, &[][..]),
-        ("$.cwd", &mut facts.cwd, &['/'][..]),
-        ("$.door", &mut facts.door, &[][..]),
-    ] {
-        if sent(action, path) {
-            cutter.report_text(path, text);
-        }
-        cutter.pieces(text, separators);
-    }
-    for list in [&mut facts.paths, &mut facts.writes] {
-        for path in list {
-            cutter.pieces(path, &['/']);
+    for fact in Fact::ALL {
+        if let MemberMut::Text(text) = fact.get_mut(&mut facts) {
+            if is_sent(action, *fact) {
+                cutter.report_text(fact.path(), text);
+            }
+            cutter.pieces(text, separators(*fact));
         }
     }
-    facts.hosts.iter_mut().for_each(|host| cutter.pieces(host, &['.']));
-    facts.commands.iter_mut().for_each(|command| cutter.pieces(command, &[' ', '/']));
-    for text in &mut facts.unknown {
-        cutter.pieces(text, &[' ', '/']);
+    for fact in Fact::ALL {
+        if let MemberMut::Texts(texts) = fact.get_mut(&mut facts) {
+            texts.iter_mut().for_each(|text| cutter.pieces(text, separators(*fact)));
+        }
     }
     Prepared { facts, findings: cutter.findings }
 }
 
-/// Whether the fact at this path was sent as such; derived ones are cut but not reported, because what they derive from is.
-fn sent(action: &Action, path: &str) -> bool {
-    match path {
-        "$.name" => !action.name.is_empty(),
-        "$.path" => !action.path.is_empty(),
-        "$.command" => !action.command.is_empty(),
-        "$.host" => !action.host.is_empty(),
-        "$.url" => !action.url.is_empty(),
-        "$.tool" => false,
+/// The characters between the pieces of a fact that rules compare one by one.
+const fn separators(fact: Fact) -> &'static [char] {
+    match fact {
+        Fact::Path | Fact::Cwd | Fact::Paths | Fact::Writes => &['/'],
+        Fact::Command | Fact::Commands | Fact::Unknown => &[' ', '/'],
+        Fact::Host | Fact::Hosts => &['.'],
+        Fact::Url => &['/', '?', '&', '=', '#'],
+        _ => &[],
+    }
+}
+
+/// Whether a text fact was sent as such; derived ones are cut but not reported, because what they derive from is.
+fn is_sent(action: &Action, fact: Fact) -> bool {
+    match fact {
+        Fact::Name => !action.name.is_empty(),
+        Fact::Path => !action.path.is_empty(),
+        Fact::Command => !action.command.is_empty(),
+        Fact::Host => !action.host.is_empty(),
+        Fact::Url => !action.url.is_empty(),
+        Fact::Tool => false,
         _ => true,
     }
 }

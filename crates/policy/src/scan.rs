@@ -9,7 +9,6 @@ mod custom;
 mod digits;
 mod email;
 mod entropy;
-mod fuzz;
 mod identifier;
 mod json;
 mod kind;
@@ -30,8 +29,7 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-pub use custom::PatternError;
-pub use fuzz::fuzz_scan;
+pub use custom::{PatternError, PatternProblem};
 pub use identifier::identifier;
 pub use json::{JsonFinding, MAX_JSON_DEPTH, MAX_REPORTED_FINDINGS};
 pub use kind::FindingKind;

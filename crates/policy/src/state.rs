@@ -278,8 +278,11 @@ impl State {
             };
             read.ok_or_else(|| damage("an unreadable value"))?;
         }
-        let no_summary =
-            |key| StateDamage { fold: sessions::FOLD.to_owned(), key, problem: "no row of its own" };
+        let no_summary = |sessions::MissingSummary(id)| StateDamage {
+            fold: sessions::FOLD.to_owned(),
+            key: id.to_string(),
+            problem: "no row of its own",
+        };
         state.sessions.finish_load().map_err(no_summary)?;
         state.agents.finish_load();
         state.meters.finish_load();

@@ -13,6 +13,8 @@
 
 mod support;
 
+#[path = "../../policy/tests/it/any_input.rs"]
+mod any_input;
 #[path = "fuzz/assembly.rs"]
 mod assembly;
 #[path = "fuzz/attest.rs"]
@@ -208,10 +210,7 @@ fn documents() {
         "action_on_exceed:",
         "suspend",
     ];
-    drive("document", &Material { words, valid: POLICIES }, |data| {
-        proctor_policy::document::fuzz_document(data);
-        Ok(())
-    });
+    drive("document", &Material { words, valid: POLICIES }, any_input::document);
 }
 
 #[test]
@@ -259,10 +258,7 @@ fn expressions() {
         b"tool in [\"a\", \"b\"] AND args.b.c != 3 OR path contains \"y\" AND agent.risk_tier >= High",
         b"args.amount >= 1000 AND args.currency == \"USD\"",
     ];
-    drive("expression", &Material { words, valid }, |data| {
-        proctor_policy::expression::fuzz_expression(data);
-        Ok(())
-    });
+    drive("expression", &Material { words, valid }, any_input::expression);
 }
 
 #[test]
@@ -335,10 +331,7 @@ fn conditions() {
         br#"action.kind in ["llm_call", "prompt"] && size(action.paths) + 1 < 3"#,
         br#"time.hour >= 9 && agent.denied("*") == 0"#,
     ];
-    drive("condition", &Material { words, valid }, |data| {
-        proctor_policy::condition::fuzz_condition(data);
-        Ok(())
-    });
+    drive("condition", &Material { words, valid }, any_input::condition);
 }
 
 #[test]
@@ -382,7 +375,7 @@ fn scanned_texts() {
         b"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\n",
         b"postgres://user:secret@db.example.com/x ghp_abcdefghijklmnopqrstuvwxyz0123456789",
     ];
-    drive("scan", &Material { words, valid }, proctor_policy::scan::fuzz_scan);
+    drive("scan", &Material { words, valid }, any_input::scan);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use rust_decimal::prelude::ToPrimitive;
 
 use super::answers::Intent;
 use super::path::PathPattern;
-use super::phrases::Phrases;
+use super::phrases::{Phrases, PhrasesTooLarge};
 use super::section::{AdviceSection, IntentMatch, IntentSection, TextSection};
 use super::text::TextRule;
 use super::{DEFAULT_CONFIDENCE, MAX_TARGET_CHARS};
@@ -32,16 +32,30 @@ enum IntentMatcher {
     Regex(Regex),
 }
 
+/// A piece of advice that does not compile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AdviceError {
+    #[error(transparent)]
+    Phrases(#[from] PhrasesTooLarge),
+    #[error("the expression does not compile")]
+    Expression,
+    #[error("{0}")]
+    Pattern(&'static str),
+}
+
 impl Part {
     /// Compiles a section. The reader has checked every piece of it, so that nothing can fail; should it, the error has a place.
-    pub(crate) fn compile(section: &AdviceSection) -> Result<Part, Located<String>> {
-        let fail = |message: String| Located { value: message, at: section.at };
+    pub(crate) fn compile(section: &AdviceSection) -> Result<Part, Located<AdviceError>> {
+        let fail = |value: AdviceError| Located { value, at: section.at };
         let refused = |found: Option<&TextSection>| match found {
-            Some(text) => Phrases::compile(&text.deny).map_err(fail),
+            Some(text) => Phrases::compile(&text.deny).map_err(|error| fail(error.into())),
             None => Ok(None),
         };
-        let patterns = |written: &[String]| -> Result<Vec<PathPattern>, Located<String>> {
-            written.iter().map(|one| PathPattern::read(one).map_err(|why| fail(why.to_owned()))).collect()
+        let patterns = |written: &[String]| -> Result<Vec<PathPattern>, Located<AdviceError>> {
+            written
+                .iter()
+                .map(|one| PathPattern::read(one).map_err(|why| fail(AdviceError::Pattern(why))))
+                .collect()
         };
         let context = section.context.as_ref();
         Ok(Part {
@@ -110,15 +124,17 @@ impl IntentMatcher {
     }
 }
 
-fn compile_intent(intent: &IntentSection) -> Result<IntentMatcher, Located<String>> {
+fn compile_intent(intent: &IntentSection) -> Result<IntentMatcher, Located<AdviceError>> {
     let compiled = match &intent.when {
-        IntentMatch::Any(phrases) => Phrases::compile(phrases).map(IntentMatcher::Phrases),
+        IntentMatch::Any(phrases) => {
+            Phrases::compile(phrases).map(IntentMatcher::Phrases).map_err(AdviceError::from)
+        }
         IntentMatch::Regex(written) => RegexBuilder::new(written)
             .size_limit(MAX_COMPILED_BYTES)
             .dfa_size_limit(MAX_COMPILED_BYTES)
             .build()
             .map(IntentMatcher::Regex)
-            .map_err(|_| "the expression does not compile".to_owned()),
+            .map_err(|_| AdviceError::Expression),
     };
     compiled.map_err(|value| Located { value, at: intent.at })
 }

@@ -1,5 +1,6 @@
 //! A condition after loading: every name resolved, every fixed text, pattern and question built.
 
+use proctor_facts::Fact;
 use regex::Regex;
 
 use crate::question::{Question, Scope};
@@ -71,30 +72,7 @@ pub(super) enum Constant {
 /// A member of `action`, `agent`, `session` or `time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Member {
-    ActionKind,
-    Name,
-    Tool,
-    Args,
-    Result,
-    Metadata,
-    Operation,
-    Path,
-    Command,
-    Host,
-    Port,
-    Url,
-    Model,
-    Text,
-    Tokens,
-    CostUsd,
-    Cwd,
-    Depth,
-    Door,
-    Paths,
-    Writes,
-    Commands,
-    Hosts,
-    Unknown,
+    Fact(Fact),
     Findings,
     AgentName,
     Principal,

@@ -4,7 +4,9 @@ use std::cell::{Cell, OnceCell};
 
 use rust_decimal::prelude::ToPrimitive;
 
+use proctor_core::action::MemberRef;
 use proctor_core::json::Json;
+use proctor_facts::Fact;
 
 use super::names::WEEKDAYS;
 use super::node::{Member, PastFunction};
@@ -54,33 +56,8 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn member(&self, member: Member) -> Result<Value<'_>, Fault> {
-        let facts = &self.input.facts;
         Ok(match member {
-            Member::ActionKind => Value::Text(facts.kind.word()),
-            Member::Name => Value::Text(&facts.name),
-            Member::Tool => Value::Text(&facts.tool),
-            Member::Args => object_or_empty(&facts.args),
-            Member::Result => Value::of_json(&facts.result),
-            Member::Metadata => object_or_empty(&facts.metadata),
-            Member::Operation => Value::Text(&facts.operation),
-            Member::Path => Value::Text(&facts.path),
-            Member::Command => Value::Text(&facts.command),
-            Member::Host => Value::Text(&facts.host),
-            Member::Port => Value::Int(i64::from(facts.port)),
-            Member::Url => Value::Text(&facts.url),
-            Member::Model => Value::Text(&facts.model),
-            Member::Text => Value::Text(&facts.text),
-            Member::Tokens => whole(facts.tokens),
-            // A cost that no double can show is shown as more than any limit.
-            Member::CostUsd => Value::Double(facts.cost_usd.to_f64().unwrap_or(f64::INFINITY)),
-            Member::Cwd => Value::Text(&facts.cwd),
-            Member::Depth => Value::Int(i64::from(facts.depth)),
-            Member::Door => Value::Text(&facts.door),
-            Member::Paths => Value::Texts(&facts.paths),
-            Member::Writes => Value::Texts(&facts.writes),
-            Member::Commands => Value::Texts(&facts.commands),
-            Member::Hosts => Value::Texts(&facts.hosts),
-            Member::Unknown => Value::Texts(&facts.unknown),
+            Member::Fact(fact) => self.fact(fact),
             Member::Findings => Value::Findings(&self.input.findings),
             Member::AgentName => Value::Text(&self.input.agent),
             Member::Principal => Value::Text(&self.input.caller.principal),
@@ -101,6 +78,20 @@ impl<'a> View<'a> {
             Member::Weekday => Value::Text(self.calendar()?.weekday),
             Member::Date => Value::Text(&self.calendar()?.date),
         })
+    }
+
+    fn fact(&self, fact: Fact) -> Value<'_> {
+        match fact.get(&self.input.facts) {
+            MemberRef::Kind(kind) => Value::Text(kind.word()),
+            MemberRef::Text(text) => Value::Text(text),
+            MemberRef::Texts(texts) => Value::Texts(texts),
+            MemberRef::Json(result) if fact == Fact::Result => Value::of_json(result),
+            MemberRef::Json(json) => object_or_empty(json),
+            MemberRef::Number(number) => whole(number),
+            MemberRef::Optional(number) => Value::Int(i64::from(number.unwrap_or(0))),
+            // A cost that no double can show is shown as more than any limit.
+            MemberRef::Decimal(amount) => Value::Double(amount.to_f64().unwrap_or(f64::INFINITY)),
+        }
     }
 
     pub(super) fn past(

@@ -1,8 +1,9 @@
 //! Redact and modify: what is changed in an action that is let through.
 
+use proctor_core::action::MemberRef;
 use proctor_core::decision::{Change, Decision, Effect};
 use proctor_core::json::Json;
-use proctor_facts::Facts;
+use proctor_facts::{Fact, Facts};
 
 use super::{Gathered, credential_action, is_soft_kind};
 use crate::document::{CredentialAction, Document, Position};
@@ -53,7 +54,7 @@ pub(super) fn apply(decision: &mut Decision, input: &Input, gathered: &Gathered<
                 }
                 decision.changes = changes;
             }
-            Err(path) => {
+            Err(Irreplaceable { path }) => {
                 let reason = format!("sensitive data detected, and it cannot be cut out at `{path}`");
                 *decision = Decision::deny("data_pattern_scan", reason, decision.policy);
                 return;
@@ -112,10 +113,15 @@ fn put(decision: &mut Decision, path: String, replacement: Json) {
     decision.changes.push(Change { path, replacement });
 }
 
+/// A finding whose path leads nowhere, so that no change can remove it.
+struct Irreplaceable<'i> {
+    path: &'i str,
+}
+
 /// One change for each place where something was found: the value as it stands after cutting. Where places cannot be named one by
 /// one (a member's own name was cut, a path is too long, there are too many), the whole field is replaced. The error is a place
 /// that nothing can be put to.
-fn finding_changes(input: &Input, facts: &Json) -> Result<Vec<Change>, String> {
+fn finding_changes<'i>(input: &'i Input, facts: &Json) -> Result<Vec<Change>, Irreplaceable<'i>> {
     let mut changes: Vec<Change> = Vec::new();
     for finding in &input.findings {
         let root = root_of(&finding.path);
@@ -128,7 +134,7 @@ fn finding_changes(input: &Input, facts: &Json) -> Result<Vec<Change>, String> {
         if changes.iter().any(|change| change.path == place || change.path == root) {
             continue;
         }
-        let value = json_path::get(place, facts).ok_or_else(|| finding.path.clone())?;
+        let value = json_path::get(place, facts).ok_or(Irreplaceable { path: &finding.path })?;
         // A kind that stays visible was not cut, so there is nothing to replace.
         if finding.kind == "EmailAddress" && !contains_label(value) {
             continue;
@@ -160,20 +166,15 @@ fn kinds(input: &Input) -> String {
     kinds.join(", ")
 }
 
-/// The parts of an action that paths can point into.
+/// The members of an action that paths can point into: JSON and texts, except the tool's canonical name, which is derived.
 fn facts_json(facts: &Facts) -> Json {
-    Json::object()
-        .with("args", facts.args.clone())
-        .with("result", facts.result.clone())
-        .with("metadata", facts.metadata.clone())
-        .with("text", facts.text.as_str())
-        .with("path", facts.path.as_str())
-        .with("command", facts.command.as_str())
-        .with("url", facts.url.as_str())
-        .with("host", facts.host.as_str())
-        .with("model", facts.model.as_str())
-        .with("name", facts.name.as_str())
-        .with("cwd", facts.cwd.as_str())
-        .with("operation", facts.operation.as_str())
-        .with("door", facts.door.as_str())
+    let mut out = Json::object();
+    for fact in Fact::ALL.iter().filter(|fact| **fact != Fact::Tool) {
+        match fact.get(facts) {
+            MemberRef::Json(json) => out.push(fact.name(), json.clone()),
+            MemberRef::Text(text) => out.push(fact.name(), text),
+            _ => {}
+        }
+    }
+    out
 }

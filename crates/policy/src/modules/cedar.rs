@@ -14,8 +14,8 @@ mod context;
 use std::collections::BTreeMap;
 
 use cedar_policy::{
-    ActionConstraint, Authorizer, Context, Effect as CedarEffect, Entities, EntityId, EntityTypeName,
-    EntityUid, Policy, PolicySet, Request,
+    ActionConstraint, Authorizer, Context, ContextCreationError, Effect as CedarEffect, Entities, EntityId,
+    EntityTypeName, EntityUid, Policy, PolicySet, Request, RequestValidationError,
 };
 
 use proctor_core::action::ActionKind;
@@ -85,7 +85,12 @@ impl CedarModule {
         Ok(CedarModule { by_kind, names, types })
     }
 
-    fn request(&self, input: &Input, memory: &dyn Memory, reads: &context::Reads) -> Result<Request, String> {
+    fn request(
+        &self,
+        input: &Input,
+        memory: &dyn Memory,
+        reads: &context::Reads,
+    ) -> Result<Request, RequestError> {
         let facts = &input.facts;
         let (resource_type, resource) = match facts.kind {
             ActionKind::FileOperation => (&self.types.path, &facts.path),
@@ -96,16 +101,15 @@ impl CedarModule {
         let entity = |kind: &EntityTypeName, id: &str| {
             EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
         };
-        let context =
-            Context::from_pairs(context::pairs(input, memory, reads)).map_err(|error| error.to_string())?;
-        Request::new(
+        let context = Context::from_pairs(context::pairs(input, memory, reads)).map_err(Box::new)?;
+        Ok(Request::new(
             entity(&self.types.agent, &input.caller.principal),
             entity(&self.types.action, facts.kind.word()),
             entity(resource_type, resource),
             context,
             None,
         )
-        .map_err(|error| error.to_string())
+        .map_err(Box::new)?)
     }
 }
 
@@ -151,6 +155,15 @@ impl Engine for CedarModule {
         });
         opinions.into_iter().map(|(_, opinion)| opinion).collect()
     }
+}
+
+/// An action that Cedar's request cannot hold.
+#[derive(Debug, thiserror::Error)]
+enum RequestError {
+    #[error(transparent)]
+    Context(#[from] Box<ContextCreationError>),
+    #[error(transparent)]
+    Request(#[from] Box<RequestValidationError>),
 }
 
 fn types() -> Option<Types> {

@@ -1,40 +1,20 @@
 //! The record that modules see.
 
-use jiff::tz::TimeZone;
+use std::sync::LazyLock;
 
+use jiff::tz::TimeZone;
+use proctor_core::action::MemberRef;
 use proctor_core::json::Json;
+use proctor_facts::Fact;
 
 use crate::condition::Acting;
 use crate::input::Input;
 
-/// Members of `action`.
-pub(super) const ACTION: [&str; 25] = [
-    "kind",
-    "name",
-    "tool",
-    "args",
-    "result",
-    "metadata",
-    "operation",
-    "path",
-    "command",
-    "host",
-    "port",
-    "url",
-    "model",
-    "text",
-    "tokens",
-    "cost_usd",
-    "cwd",
-    "depth",
-    "door",
-    "paths",
-    "writes",
-    "commands",
-    "hosts",
-    "unknown",
-    "findings",
-];
+/// The member of `action` that is no fact: what the scanner found.
+const FINDINGS: &str = "findings";
+/// Names of the members of `action`.
+pub(super) static ACTION: LazyLock<Vec<&str>> =
+    LazyLock::new(|| Fact::NAMES.iter().copied().chain([FINDINGS]).collect());
 /// Members of `agent`.
 pub(super) const AGENT: [&str; 12] = [
     "name",
@@ -69,38 +49,26 @@ pub(super) enum Part<'i> {
     Json(&'i Json),
 }
 
-/// The member of `action` with that name.
-pub(super) fn action<'i>(input: &'i Input, name: &str) -> Option<Part<'i>> {
-    let facts = &input.facts;
-    let texts = |texts: &'i [String]| Part::Texts(texts.iter().map(String::as_str).collect());
-    Some(match name {
-        "kind" => Part::Text(facts.kind.word()),
-        "name" => Part::Text(&facts.name),
-        "tool" => Part::Text(&facts.tool),
-        "args" => Part::Json(&facts.args),
-        "result" => Part::Json(&facts.result),
-        "metadata" => Part::Json(&facts.metadata),
-        "operation" => Part::Text(&facts.operation),
-        "path" => Part::Text(&facts.path),
-        "command" => Part::Text(&facts.command),
-        "host" => Part::Text(&facts.host),
-        "port" => Part::Whole(u64::from(facts.port)),
-        "url" => Part::Text(&facts.url),
-        "model" => Part::Text(&facts.model),
-        "text" => Part::Text(&facts.text),
-        "tokens" => Part::Whole(facts.tokens),
-        "cost_usd" => Part::Decimal(facts.cost_usd),
-        "cwd" => Part::Text(&facts.cwd),
-        "depth" => Part::Whole(u64::from(facts.depth)),
-        "door" => Part::Text(&facts.door),
-        "paths" => texts(&facts.paths),
-        "writes" => texts(&facts.writes),
-        "commands" => texts(&facts.commands),
-        "hosts" => texts(&facts.hosts),
-        "unknown" => texts(&facts.unknown),
-        "findings" => Part::Texts(input.findings.iter().map(|finding| finding.kind.as_str()).collect()),
-        _ => return None,
-    })
+/// The members of `action` whose names `wanted` accepts.
+pub(super) fn action(input: &Input, wanted: impl Fn(&str) -> bool) -> Vec<(&'static str, Part<'_>)> {
+    let facts = Fact::ALL.iter().filter(|fact| wanted(fact.name())).map(|fact| {
+        let part = match fact.get(&input.facts) {
+            MemberRef::Kind(kind) => Part::Text(kind.word()),
+            MemberRef::Text(text) => Part::Text(text),
+            MemberRef::Texts(texts) => Part::Texts(texts.iter().map(String::as_str).collect()),
+            MemberRef::Json(json) => Part::Json(json),
+            MemberRef::Number(number) => Part::Whole(number),
+            MemberRef::Optional(number) => Part::Whole(u64::from(number.unwrap_or(0))),
+            MemberRef::Decimal(amount) => Part::Decimal(amount),
+        };
+        (fact.name(), part)
+    });
+    let mut members: Vec<_> = facts.collect();
+    if wanted(FINDINGS) {
+        let kinds = input.findings.iter().map(|finding| finding.kind.as_str());
+        members.push((FINDINGS, Part::Texts(kinds.collect())));
+    }
+    members
 }
 
 /// The members of `agent`. What the registry knows is left out if it gave no answer, so that what reads it fails.

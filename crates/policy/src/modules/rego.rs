@@ -20,7 +20,7 @@ use regorus::{CompiledPolicy, Value};
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 
-use super::record::{self, ACTION, Part};
+use super::record::{self, Part};
 use super::shape::{self, Syntax};
 use super::{Engine, ModuleProblem, Opinion, is_rule_id, truncate};
 use crate::condition::Acting;
@@ -71,7 +71,8 @@ impl RegoModule {
         if !refused.is_empty() {
             return Err(refused);
         }
-        let (program, policy) = compile(file, text).map_err(|error| vec![problem_of(file, text, &error)])?;
+        let (program, policy) =
+            compile(file, text).map_err(|error| vec![problem_of(file, text, &error.to_string())])?;
         // The compiler knows every function that is called, however its name was written.
         for builtin in &program.builtin_info_table {
             if let Some((name, why)) = REFUSED.iter().find(|(name, _)| *name == builtin.name) {
@@ -83,13 +84,13 @@ impl RegoModule {
     }
 
     /// Runs the module for its number of instructions alone.
-    fn measure(&self, input: Value) -> Result<(), String> {
+    fn measure(&self, input: Value) -> Result<(), regorus::rvm::vm::VmError> {
         let mut machine = RegoVM::new();
         machine.load_program(Arc::clone(&self.program));
         machine.set_max_instructions(MAX_INSTRUCTIONS);
         machine.set_input(input);
-        machine.set_data(Value::new_object()).map_err(|error| format!("{error:#}"))?;
-        machine.execute_entry_point_by_name(ENTRY).map(drop).map_err(|error| format!("{error:#}"))
+        machine.set_data(Value::new_object())?;
+        machine.execute_entry_point_by_name(ENTRY).map(drop)
     }
 }
 
@@ -113,28 +114,43 @@ impl Engine for RegoModule {
     }
 }
 
-fn compile(file: &str, text: &str) -> Result<(Arc<Program>, CompiledPolicy), String> {
+/// A module that does not compile.
+#[derive(Debug, thiserror::Error)]
+enum RegoError {
+    /// The engine's message, with its chain of causes.
+    #[error("{0}")]
+    Engine(String),
+    #[error("the package is `{0}`, and has to be `proctor`")]
+    Package(String),
+    #[error("the module has no rule `decision`")]
+    NoDecision,
+}
+
+fn engine_error(error: impl std::fmt::Display) -> RegoError {
+    RegoError::Engine(format!("{error:#}"))
+}
+
+fn compile(file: &str, text: &str) -> Result<(Arc<Program>, CompiledPolicy), RegoError> {
     let mut engine = regorus::Engine::new();
     // In OPA's lenient mode an error in a function makes a rule undefined, and a deny rule would say nothing.
     engine.set_strict_builtin_errors(true);
-    let package =
-        engine.add_policy(file.to_owned(), text.to_owned()).map_err(|error| format!("{error:#}"))?;
+    let package = engine.add_policy(file.to_owned(), text.to_owned()).map_err(engine_error)?;
     if package != "data.proctor" {
-        return Err(format!(
-            "the package is `{}`, and has to be `proctor`",
-            package.trim_start_matches("data.")
-        ));
+        return Err(RegoError::Package(package.trim_start_matches("data.").to_owned()));
     }
     let entry: regorus::Rc<str> = ENTRY.into();
     let policy = engine.compile_with_entrypoint(&entry).map_err(|error| {
-        let error = format!("{error:#}");
-        if error.contains("not a valid rule path") || error.contains("not found") {
-            "the module has no rule `decision`".to_owned()
-        } else {
-            error
+        // The engine has no error type: a missing rule is known by its text alone.
+        match engine_error(error) {
+            RegoError::Engine(text)
+                if text.contains("not a valid rule path") || text.contains("not found") =>
+            {
+                RegoError::NoDecision
+            }
+            other => other,
         }
     })?;
-    let program = Compiler::compile_from_policy(&policy, &[ENTRY]).map_err(|error| format!("{error:#}"))?;
+    let program = Compiler::compile_from_policy(&policy, &[ENTRY]).map_err(engine_error)?;
     Ok((program, policy))
 }
 
@@ -227,9 +243,8 @@ fn refusal(reason: &str) -> Opinion {
 
 fn input_value(input: &Input, memory: &dyn Memory) -> Value {
     let acting = Acting::ask(input, memory);
-    let action = ACTION.into_iter().filter_map(|name| record::action(input, name).map(|part| (name, part)));
     object([
-        ("action", object_of(action)),
+        ("action", object_of(record::action(input, |_| true))),
         ("agent", object_of(record::agent(input, acting.as_ref()))),
         ("session", object_of(record::session(input))),
         ("time", object_of(record::time(input))),

@@ -181,7 +181,7 @@ fn compile_scanner(documents: &[Document], problems: &mut Vec<Problem>) -> Scann
             problems.push(Problem {
                 file: place.map_or_else(String::new, |(document, _)| document.file.clone()),
                 at: place.map_or_else(Position::default, |(_, pattern)| pattern.at),
-                message: format!("pattern does not compile: {}", error.message),
+                message: format!("pattern does not compile: {}", error.problem),
             });
             Scanner::default()
         }

@@ -2,13 +2,13 @@
 
 use std::str::FromStr;
 
-use proctor_core::action::ActionKind;
+use proctor_core::action::{ActionKind, MemberMut, MemberRef};
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, SessionId};
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
-use proctor_facts::Facts;
+use proctor_facts::{Fact, Facts};
 use rust_decimal::Decimal;
 
 use super::ReadSet;
@@ -17,7 +17,7 @@ use crate::question::{
     Account, Answer, ApprovalState, ApprovalView, Pace, Question, Scope, Standing, Stop, Unit,
 };
 
-/// Why a text is not a read-set.
+/// A JSON text that is not a read-set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a read-set: `{member}` {problem}")]
 pub struct ReadSetError {
@@ -30,6 +30,8 @@ pub struct ReadSetError {
 /// Claimed values nested deeper than this are written as text, so that a body that holds a read-set can always be parsed:
 /// the parser's own limit is twice that.
 const DEEP: usize = 64;
+/// Ending of the names of members whose JSON is written as text.
+const AS_TEXT: &str = "_text";
 
 pub(super) fn write(set: &ReadSet) -> Json {
     let mut out = Out(Vec::with_capacity(12));
@@ -81,51 +83,34 @@ impl Out {
         }
     }
 
-    fn claimed(&mut self, name: &str, deep_name: &str, value: &Json) {
+    fn claimed(&mut self, name: &str, value: &Json) {
         if value.is_null() {
             return;
         }
         if is_deep(value, DEEP) {
-            self.push(deep_name, value.to_string());
+            self.push(&format!("{name}{AS_TEXT}"), value.to_string());
         } else {
             self.push(name, value.clone());
         }
     }
 
+    /// The facts that are not empty. Their order is that of the table, and part of the stored form.
     fn facts(&mut self, facts: &Facts) {
-        self.push("kind", facts.kind.word());
-        self.text("name", &facts.name);
-        self.text("tool", &facts.tool);
-        self.claimed("args", "args_text", &facts.args);
-        self.claimed("result", "result_text", &facts.result);
-        self.claimed("metadata", "metadata_text", &facts.metadata);
-        self.text("operation", &facts.operation);
-        self.text("path", &facts.path);
-        self.text("command", &facts.command);
-        self.text("host", &facts.host);
-        if facts.port != 0 {
-            self.push("port", facts.port);
+        for fact in Fact::ALL {
+            let name = fact.name();
+            match fact.get(facts) {
+                MemberRef::Kind(kind) => self.push(name, kind.word()),
+                MemberRef::Text(text) => self.text(name, text),
+                MemberRef::Texts(texts) => self.texts(name, texts),
+                MemberRef::Json(json) => self.claimed(name, json),
+                MemberRef::Number(0) | MemberRef::Optional(None) => {}
+                MemberRef::Number(number) => self.push(name, number),
+                MemberRef::Optional(Some(number)) => self.push(name, number),
+                // A zero may have decimals too.
+                MemberRef::Decimal(amount) if amount.serialize() == Decimal::ZERO.serialize() => {}
+                MemberRef::Decimal(amount) => self.push(name, amount.to_string()),
+            }
         }
-        self.text("url", &facts.url);
-        self.text("model", &facts.model);
-        self.text("text", &facts.text);
-        if facts.tokens != 0 {
-            self.push("tokens", facts.tokens);
-        }
-        // A zero may have decimals too.
-        if facts.cost_usd.serialize() != Decimal::ZERO.serialize() {
-            self.push("cost_usd", facts.cost_usd.to_string());
-        }
-        self.text("cwd", &facts.cwd);
-        if facts.depth != 0 {
-            self.push("depth", facts.depth);
-        }
-        self.text("door", &facts.door);
-        self.texts("paths", &facts.paths);
-        self.texts("writes", &facts.writes);
-        self.texts("commands", &facts.commands);
-        self.texts("hosts", &facts.hosts);
-        self.texts("unknown", &facts.unknown);
     }
 }
 
@@ -330,35 +315,25 @@ pub(super) fn read(value: &Json) -> Result<ReadSet, ReadSetError> {
 }
 
 fn read_fact(facts: &mut Facts, name: &str, value: &Json) -> Result<(), ReadSetError> {
-    match name {
-        "kind" => facts.kind = kind(value).ok_or_else(|| wrong(name, "is not a kind of action"))?,
-        "name" => facts.name = text(name, value)?,
-        "tool" => facts.tool = text(name, value)?,
-        "args" => facts.args = value.clone(),
-        "result" => facts.result = value.clone(),
-        "metadata" => facts.metadata = value.clone(),
-        "args_text" => facts.args = deep(name, value)?,
-        "result_text" => facts.result = deep(name, value)?,
-        "metadata_text" => facts.metadata = deep(name, value)?,
-        "operation" => facts.operation = text(name, value)?,
-        "path" => facts.path = text(name, value)?,
-        "command" => facts.command = text(name, value)?,
-        "host" => facts.host = text(name, value)?,
-        "port" => facts.port = number(name, value)?,
-        "url" => facts.url = text(name, value)?,
-        "model" => facts.model = text(name, value)?,
-        "text" => facts.text = text(name, value)?,
-        "tokens" => facts.tokens = number(name, value)?,
-        "cost_usd" => facts.cost_usd = amount(value).ok_or_else(|| wrong(name, "is not an amount"))?,
-        "cwd" => facts.cwd = text(name, value)?,
-        "depth" => facts.depth = number(name, value)?,
-        "door" => facts.door = text(name, value)?,
-        "paths" => facts.paths = list(name, value, owned)?,
-        "writes" => facts.writes = list(name, value, owned)?,
-        "commands" => facts.commands = list(name, value, owned)?,
-        "hosts" => facts.hosts = list(name, value, owned)?,
-        "unknown" => facts.unknown = list(name, value, owned)?,
-        _ => return Err(wrong(name, "is not a fact")),
+    if let Some(fact) = name.strip_suffix(AS_TEXT).and_then(Fact::named)
+        && let MemberMut::Json(json) = fact.get_mut(facts)
+    {
+        *json = deep(name, value)?;
+        return Ok(());
+    }
+    let fact = Fact::named(name).ok_or_else(|| wrong(name, "is not a fact"))?;
+    match fact.get_mut(facts) {
+        MemberMut::Kind(field) => {
+            *field = kind(value).ok_or_else(|| wrong(name, "is not a kind of action"))?;
+        }
+        MemberMut::Text(field) => *field = text(name, value)?,
+        MemberMut::Texts(field) => *field = list(name, value, owned)?,
+        MemberMut::Json(field) => *field = value.clone(),
+        MemberMut::U16(field) => *field = number(name, value)?,
+        MemberMut::U32(field) => *field = number(name, value)?,
+        MemberMut::U64(field) => *field = number(name, value)?,
+        MemberMut::Optional(field) => *field = Some(number(name, value)?),
+        MemberMut::Decimal(field) => *field = amount(value).ok_or_else(|| wrong(name, "is not an amount"))?,
     }
     Ok(())
 }

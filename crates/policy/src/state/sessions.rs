@@ -214,16 +214,20 @@ impl Sessions {
         }
     }
 
-    /// Once all rows are read: every session must have its own row. Gives the key of one that has not.
-    pub(super) fn finish_load(&mut self) -> Result<(), String> {
-        if let Some(id) = self.known.values().find(|session| session.info == missing_info(session.info.id)) {
-            return Err(id.info.id.to_string());
+    /// Ends loading, when all rows are read. Fails with a session that has rows but no summary.
+    pub(super) fn finish_load(&mut self) -> Result<(), MissingSummary> {
+        if let Some(found) = self.known.values().find(|session| session.info == missing_info(session.info.id))
+        {
+            return Err(MissingSummary(found.info.id));
         }
         self.by_last =
             self.known.values().map(|session| (minute_of(session.info.last), session.info.id)).collect();
         Ok(())
     }
 }
+
+/// A session with rows of its past but without the row of its summary.
+pub(super) struct MissingSummary(pub(super) SessionId);
 
 impl SessionInfo {
     fn counter(&mut self, effect: Effect) -> &mut u64 {

@@ -4,6 +4,7 @@ use cel::common::ast::{CallExpr, IdedExpr, operators};
 
 use proctor_core::action::ActionKind;
 use proctor_core::nearest;
+use proctor_facts::Fact;
 
 use super::super::names::WEEKDAYS;
 use super::super::node::{Constant, Kind, Member, Node, Operator};
@@ -169,7 +170,7 @@ impl Lowering<'_> {
             _ => return true,
         };
         let known: Vec<&str> = match member {
-            Member::ActionKind => ActionKind::ALL.into_iter().map(ActionKind::word).collect(),
+            Member::Fact(Fact::Kind) => ActionKind::ALL.into_iter().map(ActionKind::word).collect(),
             Member::Weekday => WEEKDAYS.to_vec(),
             _ => return true,
         };
@@ -187,7 +188,7 @@ impl Lowering<'_> {
                 Some(close) => format!("did you mean \"{close}\"?"),
                 None => format!("it is one of {}", known.join(", ")),
             };
-            let name = if member == Member::ActionKind { "action.kind" } else { "time.weekday" };
+            let name = if member == Member::Fact(Fact::Kind) { "action.kind" } else { "time.weekday" };
             let offset = self.offset(words_id);
             let offset = super::member_after(self.text, offset, word);
             self.problems.push(super::problem_at(

@@ -7,7 +7,7 @@ use rust_decimal::{Decimal, RoundingStrategy};
 
 use proctor_core::json::Json;
 
-use super::super::record::{self, ACTION, Part};
+use super::super::record::{self, Part};
 use crate::condition::Acting;
 use crate::input::Input;
 use crate::question::Memory;
@@ -38,10 +38,7 @@ pub(super) fn pairs(
     memory: &dyn Memory,
     reads: &Reads,
 ) -> Vec<(String, RestrictedExpression)> {
-    let action = ACTION
-        .into_iter()
-        .filter(|name| reads.everything || reads.action.contains(name))
-        .filter_map(|name| record::action(input, name).map(|part| (name, part)));
+    let action = record::action(input, |name| reads.everything || reads.action.contains(name));
     let mut pairs = vec![("action".to_owned(), record_of(action))];
     if reads.everything || reads.agent {
         let acting = Acting::ask(input, memory);

@@ -1,7 +1,5 @@
 //! Everything that is wrong with a document is reported, each at its place.
 
-#![allow(clippy::expect_used, reason = "a test fails by panicking")]
-
 use proctor_policy::document::read_document;
 
 fn problems(source: &str) -> Vec<String> {

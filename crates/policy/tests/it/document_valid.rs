@@ -1,7 +1,5 @@
 //! Valid documents: every key, both forms, YAML and JSON.
 
-#![allow(clippy::panic, reason = "a test fails by panicking")]
-
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_policy::document::{
@@ -329,9 +327,9 @@ schedule:
 #[test]
 fn the_starters_watch_for_anomalies_each_in_its_way() {
     let [strict, balanced, audit] = [
-        include_str!("../../../schemas/examples/strict.yaml"),
-        include_str!("../../../schemas/examples/balanced.yaml"),
-        include_str!("../../../schemas/examples/audit-only.yaml"),
+        include_str!("../../../../schemas/examples/strict.yaml"),
+        include_str!("../../../../schemas/examples/balanced.yaml"),
+        include_str!("../../../../schemas/examples/audit-only.yaml"),
     ]
     .map(|source| read(source).anomalies.expect("anomalies"));
     assert_eq!(strict.loops.map(|watch| watch.then), Some(Response::Deny));

@@ -1,6 +1,4 @@
 //! The scanner against the published credential detection vectors.
-#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::path::Path;
 
 use proctor_core::json::Json;

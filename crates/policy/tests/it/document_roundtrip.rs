@@ -5,7 +5,7 @@ use proctor_core::json::Json;
 use proctor_policy::document::{
     ActiveHours, AnomalySection, BudgetSection, CapabilitySection, CredentialAction, DataSection, Document,
     DocumentScope, LeakWatch, Limit, Located, LoopWatch, Module, Position, Response, Rule, SpikeWatch,
-    ToolSection, fuzz_document, read_document,
+    ToolSection, read_document,
 };
 use proctor_policy::expression::Expression;
 use proctor_policy::question::{Account, Unit};
@@ -13,6 +13,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use rust_decimal::Decimal;
+
+use crate::any_input;
 
 fn here<T>(value: T) -> Located<T> {
     Located { value, at: Position::default() }
@@ -515,12 +517,12 @@ proptest! {
 
     #[test]
     fn no_source_makes_the_reader_fail(source in vec(any::<u8>(), 0..200)) {
-        fuzz_document(&source);
+        any_input::document(&source).unwrap();
     }
 
     #[test]
     fn no_yaml_like_source_makes_the_reader_fail(source in "[-a: \n\t\\[\\]{},|>&*!?%#'\"0-3@`]{0,60}") {
-        fuzz_document(source.as_bytes());
+        any_input::document(source.as_bytes()).unwrap();
     }
 
     #[test]
@@ -529,6 +531,6 @@ proptest! {
         yaml(&render(&document), 0, &mut block);
         let at = block.char_indices().map(|(index, _)| index).nth(cut.index(block.chars().count())).unwrap_or(0);
         block.insert_str(at, &noise);
-        fuzz_document(block.as_bytes());
+        any_input::document(block.as_bytes()).unwrap();
     }
 }
