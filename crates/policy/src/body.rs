@@ -1,4 +1,4 @@
-//! What a decision's record holds besides its envelope, and deriving the decision again from it.
+//! Bodies of decision and policy records, and re-derivation of decisions from them.
 
 use std::sync::Arc;
 
@@ -159,14 +159,14 @@ pub fn decision_from_json(value: &Json) -> Option<Decision> {
     })
 }
 
-/// What deriving a recorded decision again came to.
+/// Result of re-deriving a recorded decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Derivation {
     /// The same decision.
     Same,
     /// Another decision: what differs.
     Different(String),
-    /// Something that it needs is missing: what.
+    /// Missing input of the re-derivation.
     Undecidable(String),
 }
 
@@ -228,7 +228,7 @@ fn compare(evaluation: &Evaluation, recorded: &Decision, envelope: &Envelope) ->
     Derivation::Same
 }
 
-/// What envelope and body say twice must be the same.
+/// Checks that envelope and body agree where they repeat each other.
 fn envelope_difference(envelope: &Envelope, decision: &Decision, read_set: &ReadSet) -> Option<String> {
     let input = &read_set.input;
     let same = [

@@ -40,12 +40,12 @@ pub const YAML_LIMITS: Limits = Limits {
     errors: problems::MAX_PROBLEMS,
 };
 
-/// A value with the place where it was written.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located<T> {
     /// The value.
     pub value: T,
-    /// Its place.
+    /// Position of the value.
     pub at: Position,
 }
 
@@ -58,14 +58,14 @@ impl Located<String> {
     }
 }
 
-/// Something wrong with a policy source.
+/// Problem in a policy source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The source's name: a file, or what the caller called it.
     pub file: String,
-    /// Where in it.
+    /// Position in it.
     pub at: Position,
-    /// What is wrong and what to do.
+    /// Description of the problem, and the remedy.
     pub message: String,
 }
 
@@ -75,10 +75,10 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// Which agents a document speaks about.
+/// Scope of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum DocumentScope {
-    /// Everybody.
+    /// All agents.
     #[default]
     Global,
     /// One organisation.
@@ -118,7 +118,7 @@ pub struct Document {
     pub budget: Option<BudgetSection>,
     /// `schedule.active_hours`.
     pub active_hours: Option<ActiveHours>,
-    /// Where they stand.
+    /// Position of the active hours.
     pub active_hours_at: Position,
     /// `capabilities`.
     pub capabilities: Option<CapabilitySection>,
@@ -148,47 +148,47 @@ pub struct AnomalySection {
     pub unknown_hosts: Option<Response>,
     /// `exfiltration`: what happens when an action that reaches a host carries a secret.
     pub exfiltration: Option<Response>,
-    /// Where the section stands.
+    /// Position of the section.
     pub at: Position,
 }
 
 /// `anomalies.loops`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopWatch {
-    /// So often; usually 50.
+    /// Number of repetitions; default 50.
     pub count: u32,
-    /// In so many seconds; usually 300.
+    /// Window in seconds; default 300.
     pub window_secs: u32,
-    /// `then`; usually `alarm`.
+    /// `then`; default `alarm`.
     pub then: Response,
 }
 
 /// `anomalies.spikes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpikeWatch {
-    /// So many standard deviations above the mean of the last hour, in tenths; usually 30.
+    /// Standard deviations above the mean of the last hour, in tenths; default 30.
     pub sigma_tenths: u32,
-    /// At least so many actions in the minute; usually 20.
+    /// Fewest actions in the minute; default 20.
     pub at_least: u32,
-    /// `then`; usually `alarm`.
+    /// `then`; default `alarm`.
     pub then: Response,
 }
 
 /// `anomalies.leaks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeakWatch {
-    /// So many findings; usually 3.
+    /// Number of findings; default 3.
     pub findings: u32,
-    /// `then`; usually `alarm`.
+    /// `then`; default `alarm`.
     pub then: Response,
 }
 
-/// What happens when behaviour is out of the ordinary. There is always an alarm.
+/// Response to an anomaly. An alarm is raised in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Response {
-    /// Nothing else.
+    /// The alarm only.
     Alarm,
-    /// A person has to decide.
+    /// The action needs an approval.
     Ask,
     /// The action is denied.
     Deny,
@@ -217,9 +217,9 @@ pub struct Rule {
     pub set: Vec<(String, Json)>,
     /// `paths` of redact: JSONPaths from the action; `None`: what the scanner found.
     pub paths: Option<Vec<String>>,
-    /// `taint`: marks set when the rule matches and the action is let through.
+    /// `taint`: taints that are set when the rule matches and the action is let through.
     pub taints: Vec<String>,
-    /// Where the rule begins.
+    /// Position of the rule.
     pub at: Position,
 }
 
@@ -245,11 +245,11 @@ pub struct ToolSection {
     pub limit_per_hour: Option<u32>,
     /// `requires_approval_if`, read.
     pub requires_approval_if: Option<crate::expression::Expression>,
-    /// Where the key stands.
+    /// Position of the key.
     pub at: Position,
 }
 
-/// What is done when a secret is found.
+/// Response to a secret in an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CredentialAction {
     /// Cut it and answer redact.
@@ -270,7 +270,7 @@ pub struct DataSection {
     pub sensitive_patterns: Vec<Located<String>>,
     /// `credential_action`; `None` if not written.
     pub credential_action: Option<CredentialAction>,
-    /// Where `credential_action` stands, else the section.
+    /// Position of `credential_action`, else of the section.
     pub at: Position,
 }
 
@@ -321,7 +321,7 @@ pub struct CapabilitySection {
     pub allow: Option<Vec<String>>,
     /// `deny`.
     pub deny: Vec<String>,
-    /// Where the section stands.
+    /// Position of the section.
     pub at: Position,
 }
 

@@ -37,11 +37,11 @@ pub struct Expression {
 /// A comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clause {
-    /// What is compared.
+    /// Left operand.
     pub field: Field,
-    /// How.
+    /// Operator.
     pub operator: Operator,
-    /// With what.
+    /// Right operand.
     pub literal: Literal,
 }
 
@@ -81,12 +81,12 @@ pub enum Literal {
     List(Vec<String>),
 }
 
-/// What is wrong with an expression.
+/// Problem in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// Where, in characters from 1.
+    /// Column, in characters from 1.
     pub column: usize,
-    /// What is wrong and what to do.
+    /// Description of the problem, and the remedy.
     pub message: String,
 }
 

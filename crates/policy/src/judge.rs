@@ -26,7 +26,7 @@ pub struct Request<'a> {
     pub action: &'a Action,
     /// Without its secrets.
     pub prepared: Prepared,
-    /// Who acts.
+    /// Caller.
     pub caller: &'a Caller,
     /// The agent, as claimed.
     pub agent: &'a str,
@@ -53,7 +53,7 @@ pub struct Judgement {
     pub body: Vec<u8>,
     /// Alarms to raise, by code.
     pub alarms: Vec<&'static str>,
-    /// Everything that was said about the action.
+    /// Opinions of all rules, sections and modules.
     pub opinions: Vec<Opinion>,
     /// The agent has to be suspended: the cause and the reason.
     pub suspend: Option<(&'static str, String)>,

@@ -12,9 +12,9 @@ pub mod cedar;
 pub mod rego;
 
 #[cfg(any(feature = "cedar", feature = "rego"))]
-mod record;
+mod bounds;
 #[cfg(any(feature = "cedar", feature = "rego"))]
-mod shape;
+mod record;
 
 use proctor_core::decision::Effect;
 
@@ -73,11 +73,11 @@ pub(crate) fn compile(
 /// A module's statement about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opinion {
-    /// What the action should get.
+    /// Effect.
     pub effect: Effect,
     /// The rule that says so.
     pub rule: String,
-    /// Why; may be empty.
+    /// Reason; may be empty.
     pub reason: String,
 }
 
@@ -91,7 +91,7 @@ pub struct ModuleProblem {
     pub line: usize,
     /// The column, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -127,5 +127,6 @@ fn truncate(text: &str) -> String {
     if text.chars().count() > MAX { text.chars().take(MAX).chain(['…']).collect() } else { text.to_owned() }
 }
 
-#[cfg(all(test, any(feature = "cedar", feature = "rego")))]
+#[cfg(test)]
+#[cfg(any(feature = "cedar", feature = "rego"))]
 mod tests;

@@ -42,7 +42,7 @@ use custom::CustomPatterns;
 /// One finding: what it is, and where it stands as UTF-8 byte offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
-    /// What was found.
+    /// Kind of secret.
     pub kind: FindingKind,
     /// The first byte of the finding.
     pub offset: usize,

@@ -512,7 +512,7 @@ impl Engine {
         code.clone_into(&mut envelope.code);
         let mut body = Json::object().with("problem", self.without_secrets(reason));
         if !about.is_null() {
-            body.push("about", proctor_policy::prepare::cut_json(&self.policy(), about));
+            body.push("about", proctor_policy::prepare::redact_json(&self.policy(), about));
         }
         self.file(vec![Filed::new(envelope, Some(body.to_string().into_bytes()))])
     }

@@ -1,11 +1,11 @@
-//! What must hold for a condition to be true at all.
+//! Necessary conditions of a condition, by which rules are indexed.
 
 use proctor_core::action::ActionKind;
 use proctor_facts::Fact;
 
 use super::node::{Constant, Member, Node, Operator};
 
-/// What must hold for a condition to be true at all; `None` is anything. An empty list is never.
+/// Necessary conditions of a condition; `None` is anything, an empty list is never.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Index {
     /// The action's kind is one of these.

@@ -74,14 +74,14 @@ pub(super) const PAST: [(&str, PastFunction, Kind); 6] = [
     ("tainted", PastFunction::Tainted, Kind::Bool),
 ];
 
-/// What `time.weekday` can be, Monday first.
+/// Values of `time.weekday`, Monday first.
 pub(super) const WEEKDAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// The macros.
 pub(super) const MACROS: [&str; 7] = ["has", "all", "exists", "exists_one", "existsOne", "filter", "map"];
 
-/// How a function is written.
+/// Call syntax of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// `x.f()`

@@ -5,7 +5,7 @@ use regex::Regex;
 
 use crate::question::{Question, Scope};
 
-/// What is known of a value's type before anything is evaluated.
+/// Static type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Nothing.
@@ -111,7 +111,7 @@ impl Member {
     }
 }
 
-/// What a function about the past wants to know.
+/// Function about the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PastFunction {
     Called,
@@ -192,7 +192,7 @@ pub(super) enum Function {
 
 /// The macros over lists and maps.
 #[derive(Debug)]
-pub(super) enum Sweep {
+pub(super) enum Comprehension {
     All(Node),
     Exists(Node),
     ExistsOne(Node),
@@ -221,5 +221,5 @@ pub(super) enum Node {
     Map(Vec<(Node, Node)>),
     Call(Function, Vec<Node>),
     Matches(Box<Node>, Box<Regex>),
-    Sweep(Box<(Node, Sweep)>),
+    Comprehension(Box<(Node, Comprehension)>),
 }

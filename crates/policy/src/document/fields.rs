@@ -1,4 +1,4 @@
-//! A closed mapping: its keys are checked against a table, its values are taken by type, and each mistake is noted.
+//! Typed access to a mapping whose keys are checked against a table; each mistake is reported.
 
 use std::rc::Rc;
 
@@ -13,9 +13,9 @@ use crate::duration::parse_micros;
 
 /// A mapping whose keys are known.
 pub(super) struct Fields<'node> {
-    /// Where the mapping begins.
+    /// Position of the mapping.
     pub(super) at: Position,
-    /// What it is called in messages: `tools.shell`, `rules[3]`; empty for the document itself.
+    /// Name in messages: `tools.shell`, `rules[3]`; empty for the document itself.
     path: String,
     entries: &'node [(Key, Rc<Node>)],
 }

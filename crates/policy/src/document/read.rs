@@ -1,4 +1,4 @@
-//! From the tree of nodes to the document: both forms, all keys, all problems.
+//! Document reader: both forms, all keys, all problems.
 
 use proctor_core::quoted;
 use proctor_yaml::{Key, Node, Value, parse_recovering};

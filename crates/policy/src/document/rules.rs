@@ -18,7 +18,7 @@ use crate::condition::Condition;
 pub const MAX_RULES: usize = 10_000;
 /// The longest condition, in bytes.
 pub const MAX_WHEN_BYTES: usize = 4096;
-/// What `retry_after` is if a defer rule does not say: 30 s.
+/// Default of `retry_after` in a defer rule: 30 s.
 pub const DEFAULT_RETRY_AFTER_MS: u64 = 30_000;
 
 const MAX_ID_CHARACTERS: usize = 128;

@@ -18,7 +18,7 @@ pub enum TargetError {
     NotAPath {
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         error: JsonPathError,
     },
     /// A JSONPath that begins with an index or `*`.

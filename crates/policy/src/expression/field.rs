@@ -1,4 +1,4 @@
-//! What a clause may compare.
+//! Fields of clauses.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub enum Field {
     Args(Vec<String>),
     /// `tool_result`, `tool_result.a.b`: the result or a part of it.
     ToolResult(Vec<String>),
-    /// Something that is known about the agent rather than the action.
+    /// A property of the agent rather than of the action.
     Context(&'static str, ContextType),
 }
 
@@ -75,7 +75,7 @@ const ACTION: &[&str] = &[
     "args.estimated_cost_usd",
 ];
 
-/// How many names a path into arguments may have.
+/// Most names of a path into arguments.
 const MAX_NAMES: usize = 32;
 
 /// A name that is no field.

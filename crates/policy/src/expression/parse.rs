@@ -1,4 +1,4 @@
-//! From text to clauses.
+//! Parser of approval expressions.
 
 use rust_decimal::Decimal;
 
@@ -211,7 +211,7 @@ enum TypeError {
     Number { name: &'static str, found: String },
 }
 
-/// What could never be compared is refused when it is read rather than when it is needed.
+/// Refuses clauses that can never hold, at load rather than at evaluation.
 fn check_types(field: &Field, operator: Operator, literal: &Literal) -> Result<(), TypeError> {
     let word = operator.word();
     match (operator.takes_list(), literal) {

@@ -29,7 +29,7 @@ use crate::question::Memory;
 #[derive(Debug)]
 pub struct CedarModule {
     by_kind: Vec<(ActionKind, Slice)>,
-    names: BTreeMap<String, Said>,
+    names: BTreeMap<String, PolicyOutcome>,
     types: Types,
 }
 
@@ -41,10 +41,10 @@ struct Slice {
     size: usize,
 }
 
-/// What a policy says when it applies.
+/// Outcome of a policy that applies.
 #[derive(Debug)]
-struct Said {
-    place: usize,
+struct PolicyOutcome {
+    order: usize,
     effect: Effect,
     rule: String,
     reason: String,
@@ -70,8 +70,8 @@ impl CedarModule {
         let mut names = BTreeMap::new();
         let mut by_kind: Vec<(ActionKind, Slice)> =
             ActionKind::ALL.into_iter().map(|kind| (kind, Slice::default())).collect();
-        for (place, checked) in policies.into_iter().enumerate() {
-            names.insert(checked.policy.id().to_string(), said(place, &checked.policy));
+        for (order, checked) in policies.into_iter().enumerate() {
+            names.insert(checked.policy.id().to_string(), outcome_of(order, &checked.policy));
             for (kind, slice) in &mut by_kind {
                 if applies(&checked.policy, *kind) {
                     slice.reads.merge(&checked.reads);
@@ -132,9 +132,13 @@ impl Engine for CedarModule {
         for id in response.diagnostics().reason() {
             let id: &str = id.as_ref();
             opinions.push(match self.names.get(id) {
-                Some(said) => (
-                    said.place,
-                    Opinion { effect: said.effect, rule: said.rule.clone(), reason: said.reason.clone() },
+                Some(outcome) => (
+                    outcome.order,
+                    Opinion {
+                        effect: outcome.effect,
+                        rule: outcome.rule.clone(),
+                        reason: outcome.reason.clone(),
+                    },
                 ),
                 None => (usize::MAX, refusal("cedar", "a policy is unknown")),
             });
@@ -142,10 +146,12 @@ impl Engine for CedarModule {
         for error in response.diagnostics().errors() {
             let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
             let id: &str = error.policy_id().as_ref();
-            let (place, rule) =
-                self.names.get(id).map_or((usize::MAX, "cedar"), |said| (said.place, said.rule.as_str()));
+            let (order, rule) = self
+                .names
+                .get(id)
+                .map_or((usize::MAX, "cedar"), |outcome| (outcome.order, outcome.rule.as_str()));
             opinions.push((
-                place,
+                order,
                 refusal(rule, &format!("the policy could not be evaluated: {}", error.inner())),
             ));
         }
@@ -178,14 +184,14 @@ fn types() -> Option<Types> {
     })
 }
 
-fn said(place: usize, policy: &Policy) -> Said {
+fn outcome_of(order: usize, policy: &Policy) -> PolicyOutcome {
     let effect = match (policy.effect(), policy.annotation("effect")) {
         (CedarEffect::Permit, _) => Effect::Allow,
         (CedarEffect::Forbid, Some("ask")) => Effect::Ask,
         (CedarEffect::Forbid, _) => Effect::Deny,
     };
-    Said {
-        place,
+    PolicyOutcome {
+        order,
         effect,
         rule: policy.annotation("id").map_or_else(|| policy.id().to_string(), str::to_owned),
         reason: policy.annotation("reason").map(truncate).unwrap_or_default(),

@@ -20,10 +20,10 @@ use regorus::{CompiledPolicy, Value};
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 
-use super::record::{self, Part};
-use super::shape::{self, Syntax};
+use super::bounds::{self, Syntax};
+use super::record::{self, MemberValue};
 use super::{Engine, ModuleProblem, Opinion, is_rule_id, truncate};
-use crate::condition::Acting;
+use crate::condition::CallingAgent;
 use crate::input::Input;
 use crate::question::Memory;
 
@@ -66,7 +66,7 @@ impl std::fmt::Debug for RegoModule {
 impl RegoModule {
     /// Compiles a module of the package `proctor`.
     pub fn compile(file: &str, text: &str) -> Result<RegoModule, Vec<ModuleProblem>> {
-        shape::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
+        bounds::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
         let refused = refused_functions(file, text);
         if !refused.is_empty() {
             return Err(refused);
@@ -156,7 +156,7 @@ fn compile(file: &str, text: &str) -> Result<(Arc<Program>, CompiledPolicy), Reg
 
 /// Every use of a refused function that can be seen in the text, with its place.
 fn refused_functions(file: &str, text: &str) -> Vec<ModuleProblem> {
-    let words: Vec<(usize, &str)> = shape::code(text, &SYNTAX).collect();
+    let words: Vec<(usize, &str)> = bounds::code(text, &SYNTAX).collect();
     let mut problems = Vec::new();
     for (place, (offset, _)) in words.iter().enumerate() {
         let after_dot = place > 0 && words.get(place - 1).is_some_and(|(_, word)| *word == ".");
@@ -242,7 +242,7 @@ fn refusal(reason: &str) -> Opinion {
 }
 
 fn input_value(input: &Input, memory: &dyn Memory) -> Value {
-    let acting = Acting::ask(input, memory);
+    let acting = CallingAgent::ask(input, memory);
     object([
         ("action", object_of(record::action(input, |_| true))),
         ("agent", object_of(record::agent(input, acting.as_ref()))),
@@ -257,21 +257,21 @@ fn object<'n>(members: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
     Value::from(members)
 }
 
-fn object_of<'i>(members: impl IntoIterator<Item = (&'static str, Part<'i>)>) -> Value {
-    object(members.into_iter().map(|(name, part)| (name, part_value(&part))))
+fn object_of<'i>(members: impl IntoIterator<Item = (&'static str, MemberValue<'i>)>) -> Value {
+    object(members.into_iter().map(|(name, part)| (name, member_value(&part))))
 }
 
-fn part_value(part: &Part<'_>) -> Value {
+fn member_value(part: &MemberValue<'_>) -> Value {
     match part {
-        Part::Text(text) => Value::from(*text),
-        Part::Built(text) => Value::from(text.as_str()),
-        Part::Whole(number) => Value::from(*number),
-        Part::Truth(truth) => Value::from(*truth),
-        Part::Decimal(number) => number_value(&number.to_string()),
-        Part::Texts(texts) => {
+        MemberValue::Text(text) => Value::from(*text),
+        MemberValue::Built(text) => Value::from(text.as_str()),
+        MemberValue::Whole(number) => Value::from(*number),
+        MemberValue::Truth(truth) => Value::from(*truth),
+        MemberValue::Decimal(number) => number_value(&number.to_string()),
+        MemberValue::Texts(texts) => {
             Value::from(texts.iter().map(|text| Value::from(*text)).collect::<Vec<Value>>())
         }
-        Part::Json(json) => json_value(json),
+        MemberValue::Json(json) => json_value(json),
     }
 }
 

@@ -9,7 +9,7 @@ use proctor_facts::Facts;
 
 use super::{ModuleProblem, Opinion};
 use crate::input::{FoundSecret, Input};
-use crate::question::{Answer, Memory, Question, Standing};
+use crate::question::{AgentStatus, Answer, Memory, Question};
 
 #[cfg(feature = "cedar")]
 mod cedar;
@@ -29,7 +29,7 @@ struct Registered;
 
 impl Memory for Registered {
     fn answer(&self, question: &Question) -> Option<Answer> {
-        let standing = Standing {
+        let status = AgentStatus {
             risk: "high".to_owned(),
             parent: "root".to_owned(),
             parent_risk: "low".to_owned(),
@@ -37,10 +37,10 @@ impl Memory for Registered {
             children: 3,
             registered_at: Timestamp::parse("2025-11-15T20:44:07Z"),
             team_agents: 4,
-            ..Standing::default()
+            ..AgentStatus::default()
         };
-        matches!(question, Question::Standing(operation) if operation.is_empty())
-            .then(|| Answer::Standing(Some(Box::new(standing))))
+        matches!(question, Question::AgentStatus(operation) if operation.is_empty())
+            .then(|| Answer::AgentStatus(Some(Box::new(status))))
     }
 }
 

@@ -1,11 +1,11 @@
-//! From sources to a policy: reads every document, finds the modules they name, compiles conditions, collects all problems.
+//! Compilation of sources: reads every document, finds the modules they name, compiles conditions, collects all problems.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::source::{self, Source, SourceRole, module_name};
 use super::{CompiledAdvice, CompiledModule, CompiledRule, Policy, RuleIndex};
-use crate::advice::Part;
+use crate::advice::CompiledSection;
 use crate::condition::Condition;
 use crate::document::{CredentialAction, Document, Located, Module, Position, Problem, read_document};
 use crate::lint::Warning;
@@ -203,7 +203,7 @@ fn compile_advice(documents: &[Document], problems: &mut Vec<Problem>) -> Vec<Co
             refuse(first_too_many.at, message);
             return compiled;
         }
-        match Part::compile(section) {
+        match CompiledSection::compile(section) {
             Ok(part) => compiled.push(CompiledAdvice { document: number, part: Arc::new(part) }),
             Err(problem) => refuse(problem.at, format!("`advice`: {}", problem.value)),
         }

@@ -1,4 +1,4 @@
-//! Which rules can match an action at all: by tool and kind, from what their conditions demand.
+//! Index of rules by tool and kind, from the necessary conditions of their conditions.
 
 use std::collections::HashMap;
 

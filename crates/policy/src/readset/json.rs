@@ -14,7 +14,7 @@ use rust_decimal::Decimal;
 use super::ReadSet;
 use crate::input::{FoundSecret, Input};
 use crate::question::{
-    Account, Answer, ApprovalState, ApprovalView, Pace, Question, Scope, Standing, Stop, Unit,
+    Account, AgentStatus, Answer, ApprovalState, ApprovalView, Pace, Question, Scope, Stop, Unit,
 };
 
 /// A JSON text that is not a read-set.
@@ -23,7 +23,7 @@ use crate::question::{
 pub struct ReadSetError {
     /// The member concerned.
     pub member: String,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub problem: &'static str,
 }
 
@@ -145,7 +145,7 @@ fn pair_to_json(question: &Question, answer: &Answer) -> Json {
             items.push((*limit).into());
         }
         Question::Approval => items.push("approval".into()),
-        Question::Standing(operation) => items.extend(["standing", operation].map(Json::from)),
+        Question::AgentStatus(operation) => items.extend(["standing", operation].map(Json::from)),
         Question::Repeats(seconds) => {
             items.push("repeats".into());
             items.push((*seconds).into());
@@ -161,8 +161,8 @@ fn pair_to_json(question: &Question, answer: &Answer) -> Json {
         Answer::Level(level) => Json::object().with("level", *level),
         Answer::Approval(None) => Json::Null,
         Answer::Approval(Some(view)) => approval_to_json(view),
-        Answer::Standing(standing) => {
-            Json::object().with("standing", standing.as_deref().map_or(Json::Null, standing_to_json))
+        Answer::AgentStatus(status) => {
+            Json::object().with("standing", status.as_deref().map_or(Json::Null, status_to_json))
         }
         Answer::Pace(pace) => {
             let parts = [pace.current, pace.minutes, pace.sum, pace.squares];
@@ -196,61 +196,61 @@ fn approval_to_json(view: &ApprovalView) -> Json {
     out
 }
 
-fn standing_to_json(standing: &Standing) -> Json {
+fn status_to_json(status: &AgentStatus) -> Json {
     let mut out = Out(Vec::new());
-    if let Some(stop) = &standing.stop {
+    if let Some(stop) = &status.stop {
         out.push("stop", Json::Array(vec![stop.rule.as_str().into(), stop.reason.as_str().into()]));
     }
-    out.text("risk", &standing.risk);
-    out.text("parent", &standing.parent);
-    out.text("parent_risk", &standing.parent_risk);
-    if standing.depth != 0 {
-        out.push("depth", standing.depth);
+    out.text("risk", &status.risk);
+    out.text("parent", &status.parent);
+    out.text("parent_risk", &status.parent_risk);
+    if status.depth != 0 {
+        out.push("depth", status.depth);
     }
-    if standing.children != 0 {
-        out.push("children", standing.children);
+    if status.children != 0 {
+        out.push("children", status.children);
     }
-    if let Some(registered_at) = standing.registered_at {
+    if let Some(registered_at) = status.registered_at {
         out.push("registered_at", registered_at.micros());
     }
-    if standing.observe {
+    if status.observe {
         out.push("observe", true);
     }
-    if standing.team_agents != 0 {
-        out.push("team_agents", standing.team_agents);
+    if status.team_agents != 0 {
+        out.push("team_agents", status.team_agents);
     }
-    out.text("name", &standing.name);
-    if !standing.above.is_empty() {
+    out.text("name", &status.name);
+    if !status.above.is_empty() {
         let names = |above: &Caller| {
             Json::Array([&above.principal, &above.team, &above.org].map(|name| name.as_str().into()).to_vec())
         };
-        out.push("above", Json::Array(standing.above.iter().map(names).collect()));
+        out.push("above", Json::Array(status.above.iter().map(names).collect()));
     }
     Json::Object(out.0)
 }
 
-fn standing(value: &Json) -> Option<Standing> {
-    let mut standing = Standing::default();
+fn status(value: &Json) -> Option<AgentStatus> {
+    let mut status = AgentStatus::default();
     for (name, member) in value.as_object()? {
         match name.as_str() {
             "stop" => match member.as_array()? {
-                [rule, reason] => standing.stop = Some(Stop { rule: owned(rule)?, reason: owned(reason)? }),
+                [rule, reason] => status.stop = Some(Stop { rule: owned(rule)?, reason: owned(reason)? }),
                 _ => return None,
             },
-            "risk" => standing.risk = owned(member)?,
-            "parent" => standing.parent = owned(member)?,
-            "parent_risk" => standing.parent_risk = owned(member)?,
-            "depth" => standing.depth = member.as_u64()?.try_into().ok()?,
-            "children" => standing.children = member.as_u64()?,
-            "registered_at" => standing.registered_at = Some(Timestamp::from_micros(member.as_i64()?)),
-            "observe" => standing.observe = member.as_bool()?,
-            "team_agents" => standing.team_agents = member.as_u64()?,
-            "name" => standing.name = owned(member)?,
-            "above" => standing.above = member.as_array()?.iter().map(above).collect::<Option<_>>()?,
+            "risk" => status.risk = owned(member)?,
+            "parent" => status.parent = owned(member)?,
+            "parent_risk" => status.parent_risk = owned(member)?,
+            "depth" => status.depth = member.as_u64()?.try_into().ok()?,
+            "children" => status.children = member.as_u64()?,
+            "registered_at" => status.registered_at = Some(Timestamp::from_micros(member.as_i64()?)),
+            "observe" => status.observe = member.as_bool()?,
+            "team_agents" => status.team_agents = member.as_u64()?,
+            "name" => status.name = owned(member)?,
+            "above" => status.above = member.as_array()?.iter().map(above).collect::<Option<_>>()?,
             _ => return None,
         }
     }
-    Some(standing)
+    Some(status)
 }
 
 fn above(value: &Json) -> Option<Caller> {
@@ -361,7 +361,7 @@ fn pair(value: &Json) -> Option<(Question, Answer)> {
             (Question::Rate(text(1)?.to_owned(), limit), 3)
         }
         "approval" => (Question::Approval, 1),
-        "standing" => (Question::Standing(text(1)?.to_owned()), 2),
+        "standing" => (Question::AgentStatus(text(1)?.to_owned()), 2),
         "repeats" => (Question::Repeats(u32::try_from(question.get(1)?.as_u64()?).ok()?), 2),
         "pace" => (Question::Pace, 1),
         _ => return None,
@@ -385,8 +385,8 @@ fn read_answer(value: &Json) -> Option<Answer> {
         },
         Json::Object(members) => match members.as_slice() {
             [(name, level)] if name == "level" => Answer::Level(level.as_u64()?),
-            [(name, Json::Null)] if name == "standing" => Answer::Standing(None),
-            [(name, value)] if name == "standing" => Answer::Standing(Some(Box::new(standing(value)?))),
+            [(name, Json::Null)] if name == "standing" => Answer::AgentStatus(None),
+            [(name, value)] if name == "standing" => Answer::AgentStatus(Some(Box::new(status(value)?))),
             [(name, value)] if name == "pace" => Answer::Pace(pace(value)?),
             _ => Answer::Approval(Some(approval(value)?)),
         },

@@ -21,7 +21,7 @@ const MAX_MATCHES: usize = 1000;
 pub struct PatternError {
     /// The index of the pattern.
     pub index: usize,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub problem: PatternProblem,
 }
 

@@ -16,7 +16,7 @@ use proctor_policy::question::{Answer, Memory, Question};
 use proctor_policy::scan::{Finding, FindingKind, REDACTED_WHOLE, Scanner, redact};
 
 /// A document is read, or refused with a reason.
-pub fn document(data: &[u8]) -> Result<(), String> {
+pub(crate) fn document(data: &[u8]) -> Result<(), String> {
     match read_document("p", data) {
         Err(problems) if problems.is_empty() => Err("refused without a reason".to_owned()),
         _ => Ok(()),
@@ -24,7 +24,7 @@ pub fn document(data: &[u8]) -> Result<(), String> {
 }
 
 /// An approval expression that is read evaluates, and its text reads back as itself.
-pub fn expression(data: &[u8]) -> Result<(), String> {
+pub(crate) fn expression(data: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(data);
     let Ok(expression) = Expression::parse(&text) else { return Ok(()) };
     let _ = expression.requires_approval(&Facts::default(), &|_| None);
@@ -35,19 +35,21 @@ pub fn expression(data: &[u8]) -> Result<(), String> {
     }
 }
 
-/// A condition that compiles evaluates.
-pub fn condition(data: &[u8]) -> Result<(), String> {
+/// A condition that compiles evaluates, every time to the same.
+pub(crate) fn condition(data: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(data);
     if let Ok(condition) = Condition::compile(&text) {
         for input in inputs() {
-            let _ = condition.evaluate_alone(&input, &Yes);
+            if condition.evaluate_alone(&input, &Yes) != condition.evaluate_alone(&input, &Yes) {
+                return Err(format!("`{text}` is not deterministic"));
+            }
         }
     }
     Ok(())
 }
 
 /// Findings fit their text and are ordered; redaction removes them.
-pub fn scan(data: &[u8]) -> Result<(), String> {
+pub(crate) fn scan(data: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(data);
     let scanner = Scanner::standard();
     let findings = scanner.scan(&text);
@@ -60,7 +62,7 @@ pub fn scan(data: &[u8]) -> Result<(), String> {
     if !findings.is_empty() && redacted == REDACTED_WHOLE && text != REDACTED_WHOLE {
         return Err("a finding of the scanner did not fit its own text".to_owned());
     }
-    let (cut, reported) = scanner.cut_text(&text, "$", &|_| false);
+    let (cut, reported) = scanner.redact_text(&text, "$", &|_| false);
     if cut != redact(&text, &scanner.scan_claimed(&text)) || reported.len() > findings.len() {
         return Err("cutting and redacting gave different texts".to_owned());
     }
@@ -134,7 +136,7 @@ impl Memory for Yes {
             Question::Since(..) => Answer::Micros(Some(1)),
             Question::Tainted(..) => Answer::Truth(true),
             Question::Overflowed(_) => Answer::Truth(false),
-            Question::Standing(_) => Answer::Standing(None),
+            Question::AgentStatus(_) => Answer::AgentStatus(None),
             Question::Spent(..)
             | Question::SpentAbove(..)
             | Question::Rate(..)

@@ -68,6 +68,6 @@ impl Engine {
 
     /// A claimed text as it may be written.
     pub(crate) fn without_secrets(&self, text: &str) -> String {
-        proctor_policy::prepare::cut_text(&self.policy(), text)
+        proctor_policy::prepare::redact_text(&self.policy(), text)
     }
 }

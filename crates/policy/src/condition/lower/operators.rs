@@ -194,7 +194,7 @@ impl Lowering<'_> {
             self.problems.push(super::problem_at(
                 self.text,
                 offset,
-                format!("`{name}` is never \"{}\"; {hint}", super::cut(word)),
+                format!("`{name}` is never \"{}\"; {hint}", super::truncate(word)),
             ));
         }
         fits
@@ -227,7 +227,7 @@ fn binary(name: &str) -> Option<(Operator, &'static str)> {
     })
 }
 
-/// What the operator gives for values of these kinds; `None` if it can give nothing.
+/// Result type of an operator for operands of these types; `None` if it does not take them.
 fn result_kind(operator: Operator, left: Kind, right: Kind) -> Option<Kind> {
     use Kind::{Any, Bool, Bytes, Double, Duration, Int, List, Map, Null, Text, Texts, Timestamp, Uint};
     match operator {

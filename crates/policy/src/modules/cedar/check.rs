@@ -10,8 +10,8 @@ use serde_json::Value;
 use proctor_core::action::ActionKind;
 use proctor_core::nearest;
 
+use super::super::bounds::{self, Syntax};
 use super::super::record::{ACTION, AGENT, SESSION, TIME};
-use super::super::shape::{self, Syntax};
 use super::super::{ModuleProblem, is_rule_id, truncate};
 use super::context::Reads;
 
@@ -26,7 +26,7 @@ pub(super) struct Checked {
 
 /// Parses a file; the policies come in the order of the text.
 pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Checked>, Vec<ModuleProblem>> {
-    shape::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
+    bounds::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
     let policies: PolicySet = text.parse().map_err(|errors: cedar_policy::ParseErrors| {
         errors.iter().map(|error| syntax_problem(file, text, &DetailedError::from(error))).collect::<Vec<_>>()
     })?;

@@ -21,7 +21,7 @@ use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_net::ahp::{ContextPerceptionDecision, ContextPerceptionEvent};
 use proctor_policy::advice::{ContextAdvice, ContextScope};
-use proctor_policy::prepare::cut_text;
+use proctor_policy::prepare::redact_text;
 
 use super::AhpDoor;
 use super::action::DOOR;
@@ -71,7 +71,7 @@ impl AhpDoor {
             seen.borrow_mut().insert(file.to_owned(), sees);
             sees
         };
-        let cut = |text: &str| cut_text(&policy, text);
+        let cut = |text: &str| redact_text(&policy, text);
         let view = View {
             in_scope: &in_scope,
             sees: &sees,

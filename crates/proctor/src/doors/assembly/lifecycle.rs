@@ -180,7 +180,7 @@ impl AssemblyDoor {
     fn assigned_policy(&self, agent: &AgentInfo) -> String {
         let policy = self.engine().policy();
         let digest = policy.digest();
-        match policy.documents_about(&caller_of(agent)).last() {
+        match policy.documents_for(&caller_of(agent)).last() {
             Some(document) => format!("{}@sha256:{digest}", document.title()),
             None => format!("closed@sha256:{digest}"),
         }

@@ -91,7 +91,7 @@ pub(super) fn print_timestamp(micros: i64) -> String {
     }
 }
 
-/// What a `get…` method of a timestamp gives, in UTC. Months, days of the month and of the year start at zero, as in CEL, and
+/// Result of a `get…` method of a timestamp, in UTC. Months, days of the month and of the year start at zero, as in CEL, and
 /// `getDate` at one; days of the week start at Sunday.
 pub(super) fn part_of_moment(function: Function, micros: i64) -> Option<i64> {
     let civil = TimeZone::UTC.to_datetime(jiff::Timestamp::from_microsecond(micros).ok()?);
@@ -110,7 +110,7 @@ pub(super) fn part_of_moment(function: Function, micros: i64) -> Option<i64> {
     })
 }
 
-/// What a `get…` method of a duration gives: the whole span in that unit, except milliseconds, which are those of the last
+/// Result of a `get…` method of a duration: the whole duration in that unit, except milliseconds, which are those of the last
 /// second.
 pub(super) fn part_of_duration(function: Function, micros: i64) -> Option<i64> {
     Some(match function {

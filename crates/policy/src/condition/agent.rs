@@ -1,4 +1,4 @@
-//! What the registry knows of the agent that acts, as everything that judges an action sees it.
+//! Status of the calling agent in the registry, as rules, modules and sections see it.
 
 use proctor_core::json::Json;
 use proctor_core::record::claimed;
@@ -6,59 +6,59 @@ use proctor_facts::Facts;
 
 use super::NEVER_MICROS;
 use crate::input::Input;
-use crate::question::{Answer, Memory, Question, Standing};
+use crate::question::{AgentStatus, Answer, Memory, Question};
 
-/// What the registry says of the agent that acts: nothing, or its standing.
+/// Calling agent: unknown to the registry, or with its status.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Acting {
-    /// As answered.
-    pub(crate) standing: Option<Box<Standing>>,
+pub(crate) struct CallingAgent {
+    /// Status, as answered.
+    pub(crate) status: Option<Box<AgentStatus>>,
 }
 
-impl Acting {
+impl CallingAgent {
     /// Asks the registry. Everybody asks the same question, so that a read-set holds it once. `None`: there is no answer.
-    pub(crate) fn ask(input: &Input, memory: &dyn Memory) -> Option<Acting> {
-        match memory.answer(&Question::Standing(operation(&input.facts))) {
-            Some(Answer::Standing(standing)) => Some(Acting { standing }),
+    pub(crate) fn ask(input: &Input, memory: &dyn Memory) -> Option<CallingAgent> {
+        match memory.answer(&Question::AgentStatus(operation(&input.facts))) {
+            Some(Answer::AgentStatus(status)) => Some(CallingAgent { status }),
             _ => None,
         }
     }
 
     pub(crate) fn is_registered(&self) -> bool {
-        self.standing.as_ref().is_some_and(|standing| standing.registered_at.is_some())
+        self.status.as_ref().is_some_and(|status| status.registered_at.is_some())
     }
 
     pub(crate) fn risk(&self) -> &str {
-        self.standing.as_ref().map_or("", |standing| &standing.risk)
+        self.status.as_ref().map_or("", |status| &status.risk)
     }
 
     pub(crate) fn parent(&self) -> &str {
-        self.standing.as_ref().map_or("", |standing| &standing.parent)
+        self.status.as_ref().map_or("", |status| &status.parent)
     }
 
     pub(crate) fn parent_risk(&self) -> &str {
-        self.standing.as_ref().map_or("", |standing| &standing.parent_risk)
+        self.status.as_ref().map_or("", |status| &status.parent_risk)
     }
 
     /// The depth that it is registered with; of one that is not, the depth that the action claims.
     pub(crate) fn depth(&self, input: &Input) -> u32 {
-        match &self.standing {
-            Some(standing) if standing.registered_at.is_some() => standing.depth,
+        match &self.status {
+            Some(status) if status.registered_at.is_some() => status.depth,
             _ => input.facts.depth,
         }
     }
 
     pub(crate) fn children(&self) -> u64 {
-        self.standing.as_ref().map_or(0, |standing| standing.children)
+        self.status.as_ref().map_or(0, |status| status.children)
     }
 
     pub(crate) fn team_agents(&self) -> u64 {
-        self.standing.as_ref().map_or(0, |standing| standing.team_agents)
+        self.status.as_ref().map_or(0, |status| status.team_agents)
     }
 
-    /// How long ago it registered, in microseconds; of one that did not, a hundred years.
+    /// Time since registration in microseconds; a hundred years without one.
     pub(crate) fn age_micros(&self, input: &Input) -> i64 {
-        let registered_at = self.standing.as_ref().and_then(|standing| standing.registered_at);
+        let registered_at = self.status.as_ref().and_then(|status| status.registered_at);
         registered_at.map_or(NEVER_MICROS, |registered_at| {
             i64::try_from(input.now.micros_since(registered_at)).unwrap_or(i64::MAX)
         })

@@ -1,4 +1,4 @@
-//! What a condition may look like at all, checked before the parser sees it: the parser is recursive, so that nesting has to be
+//! Bounds that are checked before a condition reaches its parser, which is recursive, so that nesting has to be
 //! bounded by something that is not.
 
 use super::ConditionProblem;

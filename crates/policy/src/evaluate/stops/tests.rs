@@ -164,7 +164,7 @@ struct Silent;
 impl Memory for Silent {
     fn answer(&self, question: &Question) -> Option<Answer> {
         match question {
-            Question::Standing(_) => None,
+            Question::AgentStatus(_) => None,
             _ => State::new()
                 .view(
                     &caller("bot"),
@@ -265,8 +265,8 @@ fn permitting(pattern: &str) -> Document {
     Document { observe, ..Document::default() }
 }
 
-fn observed() -> Standing {
-    Standing { observe: true, registered_at: Some(Timestamp::from_micros(0)), ..Standing::default() }
+fn observed() -> AgentStatus {
+    AgentStatus { observe: true, registered_at: Some(Timestamp::from_micros(0)), ..AgentStatus::default() }
 }
 
 fn ask_decision() -> Decision {
@@ -309,12 +309,12 @@ fn who_is_only_observed_is_let_through_and_what_it_would_have_got_is_noted() {
 #[test]
 fn nobody_is_only_observed_without_asking_the_policy_and_the_agent() {
     let everybody = permitting("*");
-    let stopped = Standing {
+    let stopped = AgentStatus {
         stop: Some(crate::question::Stop { rule: "agent.killed".to_owned(), reason: "x".to_owned() }),
         ..observed()
     };
-    let not_asked = Standing { observe: false, ..observed() };
-    for (document, standing) in [
+    let not_asked = AgentStatus { observe: false, ..observed() };
+    for (document, status) in [
         (&permitting("other"), Some(&observed())),
         (&Document::default(), Some(&observed())),
         (&everybody, Some(&not_asked)),
@@ -322,7 +322,7 @@ fn nobody_is_only_observed_without_asking_the_policy_and_the_agent() {
         (&everybody, None),
     ] {
         let mut decision = ask_decision();
-        assert!(!observe(&mut decision, &[document], &input(), standing));
+        assert!(!observe(&mut decision, &[document], &input(), status));
         assert_eq!(decision, ask_decision());
     }
 }

@@ -1,5 +1,5 @@
-//! What is remembered of a session or of a principal: per tool how often it was let through and how often not, and when last;
-//! and the marks that were set. Counts stand in buckets of hours; a session has only one bucket, which is never dropped.
+//! History of a session or of a principal: per tool how often it was let through and how often not, and when last;
+//! and the taints that were set. Counts are kept in hourly buckets; a session has only one bucket, which is never dropped.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +11,7 @@ use proctor_core::time::Timestamp;
 use super::row::{Items, Row, Text, quoted, unquote};
 use crate::glob;
 
-/// How often something happened in one hour.
+/// Counts of one hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Bucket {
     hour: i64,
@@ -33,15 +33,15 @@ struct Tool {
     recent: Vec<(u64, Timestamp)>,
 }
 
-/// A mark: how often it was set, by hour.
+/// Counts of a taint, by hour.
 #[derive(Debug)]
-struct Mark {
+struct Taint {
     row_key: Arc<str>,
     /// Oldest first; `held` is not used.
     buckets: Vec<Bucket>,
 }
 
-/// One event to remember, or to take back.
+/// Event to record or to retract.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event<'a> {
     pub(super) seq: u64,
@@ -52,21 +52,21 @@ pub(super) struct Event<'a> {
     pub(super) let_through: bool,
 }
 
-/// How much may be remembered, and where the rows go.
+/// Bounds of a history, and the names of its rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Retention<'a> {
     pub(super) fold: &'static str,
-    /// What all row keys begin with.
+    /// Prefix of all row keys.
     pub(super) prefix: &'a str,
-    pub(super) most_tools: usize,
-    pub(super) most_marks: usize,
+    pub(super) max_tools: usize,
+    pub(super) max_taints: usize,
     /// Buckets before this hour are dropped.
     pub(super) keep_from: i64,
 }
 
-/// There was no room: what should have been remembered was not.
+/// A bound was reached: the event was not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct Overflow;
 
 /// A changed entry: its row's key, and the hour of its newest bucket before and after.
 pub(super) struct Changed {
@@ -75,42 +75,42 @@ pub(super) struct Changed {
     pub(super) newest: i64,
 }
 
-/// Up to so many tools are looked for one by one.
-const FEW: usize = 12;
+/// Most tools that are searched linearly.
+const MAX_LINEAR_SEARCH: usize = 12;
 
-/// The memory of one session or principal.
+/// History of one session or principal.
 #[derive(Debug, Default)]
-pub(super) struct Past {
+pub(super) struct History {
     tools: Vec<Option<Tool>>,
     free: Vec<usize>,
-    /// Lower-cased name (either) to places in `tools`; only kept once there are many.
-    places: HashMap<Box<str>, Vec<usize>>,
-    marks: BTreeMap<Box<str>, Mark>,
+    /// Lower-cased name (either) to indexes in `tools`; only kept once there are many.
+    by_name: HashMap<Box<str>, Vec<usize>>,
+    taints: BTreeMap<Box<str>, Taint>,
 }
 
-impl Past {
-    /// Remembers an event.
-    pub(super) fn note(
+impl History {
+    /// Records an event.
+    pub(super) fn record(
         &mut self,
-        place: Place<'_>,
+        retention: Retention<'_>,
         event: Event<'_>,
         rows: &mut Vec<Row>,
-    ) -> Result<Changed, Full> {
+    ) -> Result<Changed, Overflow> {
         let found = self.find(event.tool, event.name);
         let newest_before = found.and_then(|at| self.tool_at(at)).and_then(Tool::newest);
         let at = match found {
             Some(at) => at,
-            None if self.tool_count() >= place.most_tools => return Err(Full),
+            None if self.tool_count() >= retention.max_tools => return Err(Overflow),
             None => self.insert(Tool {
-                row_key: tool_key(place.prefix, event.tool, event.name),
+                row_key: tool_key(retention.prefix, event.tool, event.name),
                 canonical: event.tool.into(),
                 sent: event.name.into(),
                 buckets: Vec::with_capacity(1),
                 recent: Vec::new(),
             }),
         };
-        let Some(Some(tool)) = self.tools.get_mut(at) else { return Err(Full) };
-        drop_old(&mut tool.buckets, place.keep_from);
+        let Some(Some(tool)) = self.tools.get_mut(at) else { return Err(Overflow) };
+        drop_old(&mut tool.buckets, retention.keep_from);
         let bucket = bucket_mut(&mut tool.buckets, event.hour);
         if event.let_through {
             bucket.let_through = bucket.let_through.saturating_add(1);
@@ -120,7 +120,7 @@ impl Past {
         } else {
             bucket.held = bucket.held.saturating_add(1);
         }
-        rows.push(tool.row(place.fold));
+        rows.push(tool.row(retention.fold));
         Ok(Changed {
             row_key: Arc::clone(&tool.row_key),
             newest_before,
@@ -129,7 +129,7 @@ impl Past {
     }
 
     /// Counts an event that was let through as one that was not.
-    pub(super) fn retract(&mut self, place: Place<'_>, event: Event<'_>, rows: &mut Vec<Row>) {
+    pub(super) fn retract(&mut self, retention: Retention<'_>, event: Event<'_>, rows: &mut Vec<Row>) {
         let Some(at) = self.find(event.tool, event.name) else { return };
         let Some(Some(tool)) = self.tools.get_mut(at) else { return };
         let Some(bucket) = tool.buckets.iter_mut().find(|bucket| bucket.hour == event.hour) else { return };
@@ -144,44 +144,50 @@ impl Past {
             // Without one before it the time of the last stays: something was let through, and no better time is known.
             tool.recent.retain(|(seq, _)| *seq != event.seq);
         }
-        rows.push(tool.row(place.fold));
+        rows.push(tool.row(retention.fold));
     }
 
-    /// Sets a mark.
-    pub(super) fn mark(
+    /// Sets a taint.
+    pub(super) fn set_taint(
         &mut self,
-        place: Place<'_>,
+        retention: Retention<'_>,
         name: &str,
         hour: i64,
         rows: &mut Vec<Row>,
-    ) -> Result<Changed, Full> {
-        let is_new = !self.marks.contains_key(name);
-        if is_new && self.marks.len() >= place.most_marks {
-            return Err(Full);
+    ) -> Result<Changed, Overflow> {
+        let is_new = !self.taints.contains_key(name);
+        if is_new && self.taints.len() >= retention.max_taints {
+            return Err(Overflow);
         }
-        let mark = self.marks.entry(name.into()).or_insert_with(|| Mark {
-            row_key: mark_key(place.prefix, name),
+        let taint = self.taints.entry(name.into()).or_insert_with(|| Taint {
+            row_key: taint_key(retention.prefix, name),
             buckets: Vec::with_capacity(1),
         });
-        let newest_before = mark.buckets.last().map(|bucket| bucket.hour);
-        drop_old(&mut mark.buckets, place.keep_from);
-        let bucket = bucket_mut(&mut mark.buckets, hour);
+        let newest_before = taint.buckets.last().map(|bucket| bucket.hour);
+        drop_old(&mut taint.buckets, retention.keep_from);
+        let bucket = bucket_mut(&mut taint.buckets, hour);
         bucket.let_through = bucket.let_through.saturating_add(1);
-        rows.push(mark.row(place.fold));
-        let newest = mark.buckets.last().map_or(hour, |bucket| bucket.hour);
-        Ok(Changed { row_key: Arc::clone(&mark.row_key), newest_before, newest })
+        rows.push(taint.row(retention.fold));
+        let newest = taint.buckets.last().map_or(hour, |bucket| bucket.hour);
+        Ok(Changed { row_key: Arc::clone(&taint.row_key), newest_before, newest })
     }
 
-    /// Takes back one setting of a mark.
-    pub(super) fn unmark(&mut self, place: Place<'_>, name: &str, hour: i64, rows: &mut Vec<Row>) {
-        let Some(mark) = self.marks.get_mut(name) else { return };
-        let Some(bucket) = mark.buckets.iter_mut().find(|bucket| bucket.hour == hour) else { return };
+    /// Retracts one setting of a taint.
+    pub(super) fn clear_taint(
+        &mut self,
+        retention: Retention<'_>,
+        name: &str,
+        hour: i64,
+        rows: &mut Vec<Row>,
+    ) {
+        let Some(taint) = self.taints.get_mut(name) else { return };
+        let Some(bucket) = taint.buckets.iter_mut().find(|bucket| bucket.hour == hour) else { return };
         // A bucket that comes to nothing stays, so that the row is dropped when it is old, like any other.
         bucket.let_through = bucket.let_through.saturating_sub(1);
-        rows.push(mark.row(place.fold));
+        rows.push(taint.row(retention.fold));
     }
 
-    /// How many actions since that hour match the glob: let through, and not.
+    /// Number of actions since that hour that match the glob: let through, and not.
     pub(super) fn counts(&self, pattern: &str, from_hour: i64) -> (u64, u64) {
         let mut sums = (0u64, 0u64);
         self.for_matching(pattern, |tool| {
@@ -208,32 +214,32 @@ impl Past {
         last
     }
 
-    /// Whether the mark was set in or after that hour.
-    pub(super) fn is_marked(&self, name: &str, from_hour: i64) -> bool {
-        let Some(mark) = self.marks.get(name) else { return false };
-        mark.buckets.iter().any(|bucket| bucket.hour >= from_hour && bucket.let_through > 0)
+    /// Whether the taint was set in or after that hour.
+    pub(super) fn is_tainted(&self, name: &str, from_hour: i64) -> bool {
+        let Some(taint) = self.taints.get(name) else { return false };
+        taint.buckets.iter().any(|bucket| bucket.hour >= from_hour && bucket.let_through > 0)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.tool_count() == 0 && self.marks.is_empty()
+        self.tool_count() == 0 && self.taints.is_empty()
     }
 
     /// All row keys, for deleting them.
     pub(super) fn row_keys(&self) -> impl Iterator<Item = &str> {
         let tools = self.tools.iter().flatten().map(|tool| &*tool.row_key);
-        tools.chain(self.marks.values().map(|mark| &*mark.row_key))
+        tools.chain(self.taints.values().map(|taint| &*taint.row_key))
     }
 
     /// All row keys with the hour of the newest bucket.
     pub(super) fn newest_hours(&self) -> impl Iterator<Item = (Arc<str>, i64)> {
         let tools = self.tools.iter().flatten().map(|tool| (&tool.row_key, tool.buckets.last()));
-        let marks = self.marks.values().map(|mark| (&mark.row_key, mark.buckets.last()));
-        tools.chain(marks).filter_map(|(key, bucket)| Some((Arc::clone(key), bucket?.hour)))
+        let taints = self.taints.values().map(|taint| (&taint.row_key, taint.buckets.last()));
+        tools.chain(taints).filter_map(|(key, bucket)| Some((Arc::clone(key), bucket?.hour)))
     }
 
     pub(super) fn rows(&self, fold: &'static str, rows: &mut Vec<Row>) {
         rows.extend(self.tools.iter().flatten().map(|tool| tool.row(fold)));
-        rows.extend(self.marks.values().map(|mark| mark.row(fold)));
+        rows.extend(self.taints.values().map(|taint| taint.row(fold)));
     }
 
     /// Reads a row; `rest` is its key after the prefix.
@@ -253,8 +259,8 @@ impl Past {
         } else {
             let (name, after) = unquote(rest.strip_prefix("/m/")?)?;
             items.end()?;
-            let row_key = mark_key(prefix, &name);
-            if !after.is_empty() || self.marks.insert(name.into(), Mark { row_key, buckets }).is_some() {
+            let row_key = taint_key(prefix, &name);
+            if !after.is_empty() || self.taints.insert(name.into(), Taint { row_key, buckets }).is_some() {
                 return None;
             }
         }
@@ -270,15 +276,15 @@ impl Past {
             self.remove(at);
         } else {
             let (name, _) = unquote(rest.strip_prefix("/m/")?)?;
-            self.marks.remove(name.as_str());
+            self.taints.remove(name.as_str());
         }
         Some(())
     }
 
     fn for_matching(&self, pattern: &str, mut visit: impl FnMut(&Tool)) {
-        if glob::is_literal(pattern) && !self.places.is_empty() {
-            let places = self.places.get(&*lower(pattern)).into_iter().flatten();
-            places.filter_map(|at| self.tool_at(*at)).for_each(visit);
+        if glob::is_literal(pattern) && !self.by_name.is_empty() {
+            let by_name = self.by_name.get(&*lower(pattern)).into_iter().flatten();
+            by_name.filter_map(|at| self.tool_at(*at)).for_each(visit);
             return;
         }
         for tool in self.tools.iter().flatten() {
@@ -302,10 +308,10 @@ impl Past {
         let same = |at: usize| {
             self.tool_at(at).is_some_and(|entry| &*entry.canonical == tool && &*entry.sent == name)
         };
-        if self.places.is_empty() {
+        if self.by_name.is_empty() {
             return (0..self.tools.len()).find(|at| same(*at));
         }
-        self.places.get(&*lower(tool))?.iter().copied().find(|at| same(*at))
+        self.by_name.get(&*lower(tool))?.iter().copied().find(|at| same(*at))
     }
 
     fn insert(&mut self, tool: Tool) -> usize {
@@ -316,31 +322,31 @@ impl Past {
         if let Some(slot) = self.tools.get_mut(at) {
             *slot = Some(tool);
         }
-        if !self.places.is_empty() {
-            self.add_place(at);
-        } else if self.tool_count() > FEW {
+        if !self.by_name.is_empty() {
+            self.index_tool(at);
+        } else if self.tool_count() > MAX_LINEAR_SEARCH {
             for at in 0..self.tools.len() {
-                self.add_place(at);
+                self.index_tool(at);
             }
         }
         at
     }
 
-    fn add_place(&mut self, at: usize) {
+    fn index_tool(&mut self, at: usize) {
         let Some(Some(tool)) = self.tools.get(at) else { return };
-        for key in place_keys(tool) {
-            self.places.entry(key).or_default().push(at);
+        for key in index_keys(tool) {
+            self.by_name.entry(key).or_default().push(at);
         }
     }
 
     fn remove(&mut self, at: usize) {
         let Some(tool) = self.tools.get_mut(at).and_then(Option::take) else { return };
         self.free.push(at);
-        for key in place_keys(&tool) {
-            if let Some(places) = self.places.get_mut(&key) {
-                places.retain(|place| *place != at);
-                if places.is_empty() {
-                    self.places.remove(&key);
+        for key in index_keys(&tool) {
+            if let Some(by_name) = self.by_name.get_mut(&key) {
+                by_name.retain(|index| *index != at);
+                if by_name.is_empty() {
+                    self.by_name.remove(&key);
                 }
             }
         }
@@ -360,14 +366,14 @@ impl Tool {
     }
 }
 
-impl Mark {
+impl Taint {
     fn row(&self, fold: &'static str) -> Row {
         Row::put(fold, &self.row_key, write_buckets(&self.buckets))
     }
 }
 
 /// The names that a tool is found under. One that is its own name is found once.
-fn place_keys(tool: &Tool) -> impl Iterator<Item = Box<str>> + use<> {
+fn index_keys(tool: &Tool) -> impl Iterator<Item = Box<str>> + use<> {
     let canonical: Box<str> = lower(&tool.canonical).into();
     let sent: Box<str> = lower(&tool.sent).into();
     let second = (!sent.is_empty() && sent != canonical).then_some(sent);
@@ -386,7 +392,7 @@ fn tool_key(prefix: &str, tool: &str, name: &str) -> Arc<str> {
     format!("{prefix}/t/{}{}", quoted(tool), quoted(name)).into()
 }
 
-fn mark_key(prefix: &str, name: &str) -> Arc<str> {
+fn taint_key(prefix: &str, name: &str) -> Arc<str> {
     format!("{prefix}/m/{}", quoted(name)).into()
 }
 
@@ -396,7 +402,7 @@ fn drop_old(buckets: &mut Vec<Bucket>, keep_from: i64) {
 }
 
 /// The bucket of that hour, made if need be.
-#[expect(clippy::indexing_slicing, reason = "the place was just found or filled")]
+#[expect(clippy::indexing_slicing, reason = "the retention was just found or filled")]
 fn bucket_mut(buckets: &mut Vec<Bucket>, hour: i64) -> &mut Bucket {
     let at = buckets.partition_point(|bucket| bucket.hour < hour);
     if buckets.get(at).is_none_or(|bucket| bucket.hour != hour) {

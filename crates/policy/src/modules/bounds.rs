@@ -10,7 +10,7 @@ pub(super) const MAX_NESTING: usize = 32;
 /// Most operators in one statement.
 pub(super) const MAX_OPERATORS: usize = 1000;
 
-/// How a language writes comments, raw texts and the end of a statement.
+/// Lexical rules of a language: comments, raw strings, end of a statement.
 pub(super) struct Syntax {
     pub(super) comment: &'static str,
     pub(super) raw_quote: Option<char>,

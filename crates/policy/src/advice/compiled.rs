@@ -1,4 +1,4 @@
-//! One document's advice, compiled.
+//! Compiled `advice` section of a document.
 
 use regex::{Regex, RegexBuilder};
 use rust_decimal::prelude::ToPrimitive;
@@ -14,9 +14,9 @@ use crate::document::Located;
 /// The most memory that one compiled expression may take, in bytes; the same as for `data.sensitive_patterns`.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
 
-/// One document's advice with its phrases, expressions and patterns compiled.
+/// `advice` section of a document with its phrases, expressions and patterns compiled.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct CompiledSection {
     section: AdviceSection,
     /// In the order of `section.intents`.
     intents: Vec<IntentMatcher>,
@@ -43,9 +43,9 @@ pub(crate) enum AdviceError {
     Pattern(&'static str),
 }
 
-impl Part {
+impl CompiledSection {
     /// Compiles a section. The reader has checked every piece of it, so that nothing can fail; should it, the error has a place.
-    pub(crate) fn compile(section: &AdviceSection) -> Result<Part, Located<AdviceError>> {
+    pub(crate) fn compile(section: &AdviceSection) -> Result<CompiledSection, Located<AdviceError>> {
         let fail = |value: AdviceError| Located { value, at: section.at };
         let refused = |found: Option<&TextSection>| match found {
             Some(text) => Phrases::compile(&text.deny).map_err(|error| fail(error.into())),
@@ -58,7 +58,7 @@ impl Part {
                 .collect()
         };
         let context = section.context.as_ref();
-        Ok(Part {
+        Ok(CompiledSection {
             intents: section.intents.iter().map(compile_intent).collect::<Result<_, _>>()?,
             refused_tasks: refused(section.planning.as_ref().map(|found| &found.text))?,
             refused_problems: refused(section.reasoning.as_ref().map(|found| &found.text))?,
@@ -87,13 +87,13 @@ impl Part {
         })
     }
 
-    /// What it says about the text of tasks.
+    /// Rules about the text of tasks.
     pub(super) fn tasks(&self) -> Option<TextRule<'_>> {
         let section = &self.section.planning.as_ref()?.text;
         Some(TextRule { section, refused: self.refused_tasks.as_ref() })
     }
 
-    /// What it says about the text of problems.
+    /// Rules about the text of problems.
     pub(super) fn problems(&self) -> Option<TextRule<'_>> {
         let section = &self.section.reasoning.as_ref()?.text;
         Some(TextRule { section, refused: self.refused_problems.as_ref() })

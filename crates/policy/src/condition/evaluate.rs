@@ -5,19 +5,19 @@ use std::rc::Rc;
 
 use proctor_core::json::Json;
 
+use super::activation::Activation;
 use super::functions;
-use super::node::{Asked, Kind, Node, Operator, Sweep};
+use super::node::{Asked, Comprehension, Kind, Node, Operator};
 use super::value::Value;
-use super::view::View;
 
 /// Most steps that one evaluation may take; then it ends in an error. A step is about ten nanoseconds.
 pub const MAX_STEPS: usize = 200_000;
 /// Longest text, in bytes, and longest list that a condition may build.
 pub const MAX_BUILT: usize = 64 * 1024;
-/// Longest glob or mark that a condition may compute.
+/// Longest glob or taint that a condition may compute.
 const MAX_ASKED: usize = 256;
 
-/// Why there is no value.
+/// Failure of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A member below `args`, `result` or `metadata` is not there.
@@ -41,15 +41,15 @@ impl Fault {
 }
 
 /// One evaluation.
-pub(super) struct Run<'v> {
-    view: &'v View<'v>,
+pub(super) struct Evaluator<'v> {
+    activation: &'v Activation<'v>,
     locals: Vec<Value<'v>>,
     steps: usize,
 }
 
-impl<'v> Run<'v> {
-    pub(super) fn new(view: &'v View<'v>) -> Run<'v> {
-        Run { view, locals: Vec::new(), steps: MAX_STEPS }
+impl<'v> Evaluator<'v> {
+    pub(super) fn new(activation: &'v Activation<'v>) -> Evaluator<'v> {
+        Evaluator { activation, locals: Vec::new(), steps: MAX_STEPS }
     }
 
     /// The value of a node. Recursion is bounded by the depth that loading allows.
@@ -60,7 +60,7 @@ impl<'v> Run<'v> {
             Node::Local(index) => {
                 self.locals.get(*index).cloned().ok_or_else(|| Fault::error("a variable is not set"))
             }
-            Node::Member(member) => self.view.member(*member),
+            Node::Member(member) => self.activation.member(*member),
             Node::Select(operand, name) => {
                 let operand = self.value(operand)?;
                 self.select(&operand, name)?.ok_or_else(|| absent(&operand, name))
@@ -71,13 +71,13 @@ impl<'v> Run<'v> {
             }
             Node::Index(pair) => self.index(&pair.0, &pair.1),
             Node::Past(function, scope, Asked::Fixed(question)) => {
-                self.view.past(*function, *scope, question)
+                self.activation.past(*function, *scope, question)
             }
             Node::Past(function, scope, Asked::Computed(argument)) => {
                 let argument = self.value(argument)?;
                 match argument.as_text() {
                     Some(text) if text.len() <= MAX_ASKED => {
-                        self.view.past(*function, *scope, &function.question(*scope, text.to_owned()))
+                        self.activation.past(*function, *scope, &function.question(*scope, text.to_owned()))
                     }
                     Some(_) => Err(Fault::error(format!(
                         "what is asked about the past is longer than {MAX_ASKED} bytes"
@@ -119,7 +119,7 @@ impl<'v> Run<'v> {
                 self.spend(text.len() / 8)?;
                 Ok(Value::Bool(pattern.is_match(text)))
             }
-            Node::Sweep(parts) => self.sweep(&parts.0, &parts.1),
+            Node::Comprehension(parts) => self.expire(&parts.0, &parts.1),
         }
     }
 
@@ -248,7 +248,7 @@ impl<'v> Run<'v> {
         }
     }
 
-    fn sweep(&mut self, range: &'v Node, sweep: &'v Sweep) -> Result<Value<'v>, Fault> {
+    fn expire(&mut self, range: &'v Node, sweep: &'v Comprehension) -> Result<Value<'v>, Fault> {
         let range = self.value(range)?;
         let length = range.length().ok_or_else(|| {
             Fault::error(format!("a list or a map can be gone through, and this is {}", range.kind().words()))
@@ -270,24 +270,24 @@ impl<'v> Run<'v> {
         }
         match (sweep, fault) {
             (_, Some(fault)) => Err(fault),
-            (Sweep::All(_), None) => Ok(Value::Bool(true)),
-            (Sweep::Exists(_), None) => Ok(Value::Bool(false)),
-            (Sweep::ExistsOne(_), None) => Ok(Value::Bool(count == 1)),
-            (Sweep::Filter(_) | Sweep::Map(..), None) => Ok(Value::List(Rc::from(built))),
+            (Comprehension::All(_), None) => Ok(Value::Bool(true)),
+            (Comprehension::Exists(_), None) => Ok(Value::Bool(false)),
+            (Comprehension::ExistsOne(_), None) => Ok(Value::Bool(count == 1)),
+            (Comprehension::Filter(_) | Comprehension::Map(..), None) => Ok(Value::List(Rc::from(built))),
         }
     }
 
     /// One element of a macro; `Some` ends it.
     fn visit(
         &mut self,
-        sweep: &'v Sweep,
+        sweep: &'v Comprehension,
         built: &mut Vec<Value<'v>>,
         count: &mut usize,
         fault: &mut Option<Fault>,
     ) -> Result<Option<Value<'v>>, Fault> {
         match sweep {
-            Sweep::All(test) | Sweep::Exists(test) => {
-                let decides = matches!(sweep, Sweep::Exists(_));
+            Comprehension::All(test) | Comprehension::Exists(test) => {
+                let decides = matches!(sweep, Comprehension::Exists(_));
                 match self.truth(test) {
                     Ok(truth) if truth == decides => return Ok(Some(Value::Bool(decides))),
                     Ok(_) => {}
@@ -299,13 +299,13 @@ impl<'v> Run<'v> {
                     }
                 }
             }
-            Sweep::ExistsOne(test) => *count += usize::from(self.truth(test)?),
-            Sweep::Filter(test) => {
+            Comprehension::ExistsOne(test) => *count += usize::from(self.truth(test)?),
+            Comprehension::Filter(test) => {
                 if self.truth(test)? {
                     built.extend(self.locals.last().cloned());
                 }
             }
-            Sweep::Map(test, body) => {
+            Comprehension::Map(test, body) => {
                 let wanted = match test {
                     Some(test) => self.truth(test)?,
                     None => true,

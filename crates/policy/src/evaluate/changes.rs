@@ -1,4 +1,4 @@
-//! Redact and modify: what is changed in an action that is let through.
+//! Changes to actions that are let through: `redact` and `modify`.
 
 use proctor_core::action::MemberRef;
 use proctor_core::decision::{Change, Decision, Effect};
@@ -10,7 +10,7 @@ use crate::document::{CredentialAction, Document, Position};
 use crate::input::Input;
 use crate::json_path;
 
-/// What the scanner's findings mean for the answer.
+/// Applies `data.credential_action` to the scanner's findings.
 pub(super) fn judge_findings(documents: &[&Document], input: &Input, gathered: &mut Gathered<'_>) {
     let (action, written) = credential_action(documents);
     let has_rules = documents.iter().any(|document| document.rules.is_some() || document.default.is_some());
@@ -20,7 +20,7 @@ pub(super) fn judge_findings(documents: &[&Document], input: &Input, gathered: &
         CredentialAction::Block => {
             if let Some(document) = documents.first() {
                 let reason = format!("credential detected: {} at `{}`", first.kind, first.path);
-                gathered.say(Effect::Deny, "data_pattern_scan", reason, document, Position::default());
+                gathered.push(Effect::Deny, "data_pattern_scan", reason, document, Position::default());
             }
         }
         CredentialAction::RedactOnly => gathered.redact_findings = true,
@@ -32,13 +32,14 @@ pub(super) fn judge_findings(documents: &[&Document], input: &Input, gathered: &
     }
 }
 
-/// Applies the riders to an action that is let through: the scanner first, then rules in document order. Every change is tried on
+/// Applies `redact` and `modify` rules to an action that is let through: the scanner first, then rules in document order. Every change is tried on
 /// a copy; one that has no place to go would let the action run as it was, so it denies.
 pub(super) fn apply(decision: &mut Decision, input: &Input, gathered: &Gathered<'_>) {
     // A redact rule without paths speaks for the scanner, under its own name.
-    let speaker = gathered.riders.iter().find(|rule| rule.then == Effect::Redact && rule.paths.is_none());
-    let redacts = (gathered.redact_findings || speaker.is_some()) && !input.findings.is_empty();
-    if !redacts && gathered.riders.is_empty() {
+    let scanner_rule =
+        gathered.changing_rules.iter().find(|rule| rule.then == Effect::Redact && rule.paths.is_none());
+    let redacts = (gathered.redact_findings || scanner_rule.is_some()) && !input.findings.is_empty();
+    if !redacts && gathered.changing_rules.is_empty() {
         return;
     }
     let mut working = facts_json(&input.facts);
@@ -49,7 +50,7 @@ pub(super) fn apply(decision: &mut Decision, input: &Input, gathered: &Gathered<
                 decision.effect = Effect::Redact;
                 "data_pattern_scan".clone_into(&mut decision.rule);
                 decision.reason = format!("sensitive data detected: {}", kinds(input));
-                if let Some(rule) = speaker {
+                if let Some(rule) = scanner_rule {
                     rename(decision, &rule.id, &rule.reason);
                 }
                 decision.changes = changes;
@@ -61,7 +62,7 @@ pub(super) fn apply(decision: &mut Decision, input: &Input, gathered: &Gathered<
             }
         }
     }
-    for rule in &gathered.riders {
+    for rule in &gathered.changing_rules {
         let changes: Vec<(String, Json)> = match (&rule.paths, rule.then) {
             (Some(paths), Effect::Redact) => paths
                 .iter()

@@ -1,13 +1,13 @@
-//! Whether the agent may act at all now, and whether it is only observed.
+//! Stops and observe mode.
 
 use proctor_core::decision::{Decision, Effect, Shadow};
 
 use super::Gathered;
-use crate::condition::Acting;
+use crate::condition::CallingAgent;
 use crate::document::{Document, Position};
 use crate::glob;
 use crate::input::Input;
-use crate::question::{Memory, Standing};
+use crate::question::{AgentStatus, Memory};
 
 /// Asks the registry. A stop is a deny that nothing outweighs.
 pub(super) fn judge(
@@ -15,34 +15,34 @@ pub(super) fn judge(
     input: &Input,
     memory: &dyn Memory,
     gathered: &mut Gathered<'_>,
-) -> Option<Box<Standing>> {
+) -> Option<Box<AgentStatus>> {
     let mut stop = |rule: &str, reason: &str| {
         if let Some(document) = documents.first() {
-            gathered.say(Effect::Deny, rule, reason, document, Position::default());
+            gathered.push(Effect::Deny, rule, reason, document, Position::default());
         }
     };
-    let Some(acting) = Acting::ask(input, memory) else {
+    let Some(acting) = CallingAgent::ask(input, memory) else {
         stop("registry", "whether this agent is stopped is not known");
         return None;
     };
-    if let Some(found) = acting.standing.as_ref().and_then(|standing| standing.stop.as_ref()) {
+    if let Some(found) = acting.status.as_ref().and_then(|status| status.stop.as_ref()) {
         stop(&found.rule, &found.reason);
     }
-    acting.standing
+    acting.status
 }
 
-/// What an agent that is only observed gets, if a document lets it be: the action runs, and what it would have got is noted. One
+/// Observe mode, if a document permits it: the action runs, and the decision it would have got is noted. An agent
 /// that is stopped is stopped all the same. Says whether the decision was changed.
 pub(super) fn observe(
     decision: &mut Decision,
     documents: &[&Document],
     input: &Input,
-    standing: Option<&Standing>,
+    status: Option<&AgentStatus>,
 ) -> bool {
-    let asked = standing.is_some_and(|standing| standing.observe && standing.stop.is_none());
+    let asked = status.is_some_and(|status| status.observe && status.stop.is_none());
     if !asked
         || decision.effect == Effect::Allow
-        || !documents.iter().any(|document| permits(document, input, standing))
+        || !documents.iter().any(|document| permits(document, input, status))
     {
         return false;
     }
@@ -63,8 +63,8 @@ pub(super) fn observe(
 
 /// Whether a document lets this agent be only observed: by its identifier or its principal, or, where the document says `name:`, by the name
 /// that it registered with, which is what the agent likes.
-fn permits(document: &Document, input: &Input, standing: Option<&Standing>) -> bool {
-    let name = standing.map_or("", |standing| standing.name.as_str());
+fn permits(document: &Document, input: &Input, status: Option<&AgentStatus>) -> bool {
+    let name = status.map_or("", |status| status.name.as_str());
     let matches = |pattern: &str| match pattern.strip_prefix("name:") {
         Some(pattern) => !name.is_empty() && glob::matches(pattern, name),
         None => [input.agent.as_str(), input.caller.principal.as_str()]

@@ -1,4 +1,4 @@
-//! What the conditions of one decision see.
+//! Variable bindings of conditions (an activation, in CEL's terms).
 
 use std::cell::{Cell, OnceCell};
 
@@ -8,27 +8,27 @@ use proctor_core::action::MemberRef;
 use proctor_core::json::Json;
 use proctor_facts::Fact;
 
+use super::agent::CallingAgent;
+use super::evaluate::Fault;
 use super::names::WEEKDAYS;
 use super::node::{Member, PastFunction};
-use super::run::Fault;
-use super::standing::Acting;
 use super::value::Value;
 use crate::input::Input;
 use crate::question::{Answer, Memory, Question, Scope};
 
-/// What `since` answers for what never happened: a hundred years, in microseconds.
+/// Answer of `since` for what never happened: a hundred years, in microseconds.
 pub const NEVER_MICROS: i64 = 36_525 * 24 * 3600 * 1_000_000;
 
 /// The input and the past, as the conditions of one decision see them. Made once for a decision and shared by its conditions;
 /// nothing is computed before a condition reads it.
-pub struct View<'a> {
+pub struct Activation<'a> {
     input: &'a Input,
     memory: &'a dyn Memory,
     session: OnceCell<String>,
     calendar: OnceCell<Option<Calendar>>,
     session_overflowed: Cell<Option<bool>>,
     agent_overflowed: Cell<Option<bool>>,
-    acting: OnceCell<Option<Acting>>,
+    acting: OnceCell<Option<CallingAgent>>,
 }
 
 struct Calendar {
@@ -38,13 +38,13 @@ struct Calendar {
     date: String,
 }
 
-/// What members that hold an object show when the message had none.
+/// Value of object members that the message did not have.
 static EMPTY: Json = Json::Object(Vec::new());
 
-impl<'a> View<'a> {
-    /// A view of this input and this past.
-    pub fn new(input: &'a Input, memory: &'a dyn Memory) -> View<'a> {
-        View {
+impl<'a> Activation<'a> {
+    /// A activation of this input and this past.
+    pub fn new(input: &'a Input, memory: &'a dyn Memory) -> Activation<'a> {
+        Activation {
             input,
             memory,
             session: OnceCell::new(),
@@ -120,9 +120,9 @@ impl<'a> View<'a> {
     }
 
     /// Asked once, when something of it is read.
-    fn acting(&self) -> Result<&Acting, Fault> {
+    fn acting(&self) -> Result<&CallingAgent, Fault> {
         self.acting
-            .get_or_init(|| Acting::ask(self.input, self.memory))
+            .get_or_init(|| CallingAgent::ask(self.input, self.memory))
             .as_ref()
             .ok_or_else(|| Fault::error("what the registry knows of this agent is not known"))
     }

@@ -1,4 +1,4 @@
-//! Which documents speak about a caller.
+//! Documents that apply to a caller.
 
 use proctor_core::session::Caller;
 
@@ -6,8 +6,8 @@ use super::{Policy, SourceRole, covers};
 use crate::document::{Document, DocumentScope};
 
 impl Policy {
-    /// The documents that speak about a caller, the narrowest last. Those for a single tool speak about everybody.
-    pub fn documents_about(&self, caller: &Caller) -> Vec<&Document> {
+    /// Documents that apply to a caller, the narrowest last. Those for a single tool apply to everybody.
+    pub fn documents_for(&self, caller: &Caller) -> Vec<&Document> {
         let speaks = |document: &&Document| {
             matches!(document.scope, DocumentScope::Tool(_)) || covers(&document.scope, caller)
         };
@@ -23,9 +23,9 @@ impl Policy {
     }
 
     /// Their text, as it was written; several are separated as YAML separates documents.
-    pub fn text_about(&self, caller: &Caller) -> Vec<u8> {
+    pub fn text_for(&self, caller: &Caller) -> Vec<u8> {
         let mut text: Vec<u8> = Vec::new();
-        for document in self.documents_about(caller) {
+        for document in self.documents_for(caller) {
             let is_its =
                 |source: &&super::Source| source.role == SourceRole::Document && source.name == document.file;
             let Some(source) = self.sources.iter().find(is_its) else { continue };
@@ -42,7 +42,7 @@ impl Policy {
 }
 
 impl Document {
-    /// What people call it: its name, else its file's.
+    /// Title: the document's name, else its file's.
     pub fn title(&self) -> &str {
         if self.name.is_empty() { self.file.rsplit('/').next().unwrap_or(&self.file) } else { &self.name }
     }
@@ -62,8 +62,8 @@ mod tests {
         ];
         let policy = Policy::compile(sources).unwrap();
         let caller = Caller { team: "ml".into(), ..Caller::default() };
-        let titles: Vec<&str> = policy.documents_about(&caller).iter().map(|it| it.title()).collect();
+        let titles: Vec<&str> = policy.documents_for(&caller).iter().map(|it| it.title()).collect();
         assert_eq!(titles, ["b.yaml", "a.yaml"]);
-        assert_eq!(policy.text_about(&caller), b"default: deny\n---\nscope: team:ml\ndefault: ask\n");
+        assert_eq!(policy.text_for(&caller), b"default: deny\n---\nscope: team:ml\ndefault: ask\n");
     }
 }
