@@ -1,6 +1,7 @@
-//! What an agent proposes to do, as it said it.
+//! Actions: what an agent proposes to do, as sent.
 
-mod read;
+mod json;
+mod member;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,9 +14,10 @@ use crate::canonical;
 use crate::digest::Digest;
 use crate::json::Json;
 
-pub use read::ActionProblem;
+pub use json::{ActionError, ActionProblem};
+pub use member::{MemberField, MemberMut, MemberRef, MemberType};
 
-/// The kind of an action: what the message said it was.
+/// The kind of an action, as sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum ActionKind {
     /// A call to a language model.
@@ -53,7 +55,7 @@ impl ActionKind {
         ActionKind::Custom,
     ];
 
-    /// The word for it in documents and records.
+    /// The name in documents and records.
     pub const fn word(self) -> &'static str {
         match self {
             ActionKind::LlmCall => "llm_call",
@@ -86,7 +88,7 @@ impl FromStr for ActionKind {
 /// An action as it was sent. What the message did not say is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Action {
-    /// Its kind.
+    /// The kind.
     pub kind: ActionKind,
     /// The tool's name, as sent.
     pub name: String,
@@ -94,7 +96,7 @@ pub struct Action {
     pub args: Json,
     /// The result, for `tool_result`.
     pub result: Json,
-    /// Whatever else the message carried.
+    /// Other members of the message.
     pub metadata: Json,
     /// `read`, `write`, `append`, `create`, `delete`, for `file_operation`.
     pub operation: String,
@@ -112,20 +114,44 @@ pub struct Action {
     pub model: String,
     /// Prompt or other text.
     pub text: String,
-    /// Tokens that it is expected to use.
+    /// Expected tokens.
     pub tokens: u64,
-    /// Cost that it is expected to have, in USD.
+    /// Expected cost in USD.
     pub cost_usd: Decimal,
     /// The directory that relative paths start from.
     pub cwd: String,
-    /// How many agents stand between this one and the root.
+    /// Number of agents between this one and the root.
     pub depth: u32,
-    /// The door that it came in by.
+    /// The door that received it.
     pub door: String,
 }
 
+crate::member_table! {
+    /// A member of an [`Action`], by its name in the JSON form.
+    pub enum ActionMember of Action {
+        Kind = "kind": kind as ActionKind,
+        Tool = "tool": name as String,
+        Args = "args": args as Json,
+        Result = "result": result as Json,
+        Metadata = "metadata": metadata as Json,
+        Operation = "operation": operation as String,
+        Path = "path": path as String,
+        Command = "command": command as String,
+        Host = "host": host as String,
+        Port = "port": port as Option<u16>,
+        Url = "url": url as String,
+        Model = "model": model as String,
+        Text = "text": text as String,
+        Tokens = "tokens": tokens as u64,
+        CostUsd = "cost_usd": cost_usd as Decimal,
+        Cwd = "cwd": cwd as String,
+        Depth = "depth": depth as u32,
+        Door = "door": door as String,
+    }
+}
+
 impl Action {
-    /// Reads an action from its JSON form: `{"kind", "tool", "args", …}`. Unknown members are refused.
+    /// Reads the JSON form: `{"kind", "tool", "args", …}`. Unknown members are refused; every problem is reported.
     ///
     /// ```
     /// use proctor_core::action::Action;
@@ -136,17 +162,18 @@ impl Action {
     /// assert_eq!(problems[0].to_string(), "unknown member `tol`: did you mean `tool`? (at `$.tol`)");
     /// ```
     pub fn from_json(value: &Json) -> Result<Action, Vec<ActionProblem>> {
-        read::action(value)
+        json::from_json(value)
     }
 
     /// The JSON form, without the members that are empty.
     pub fn to_json(&self) -> Json {
-        read::action_to_json(self)
+        json::to_json(self)
     }
 
-    /// What two asks must share to be the same ask: principal, kind, tool, arguments, target and directory, as sent; never
-    /// ids, times, depth or metadata. Keyed, so that the digest of a secret argument cannot be guessed from the ledger.
+    /// HMAC-SHA-256 over what two asks must share to be the same ask: principal, kind, tool, arguments, target and directory, as
+    /// sent; never ids, times, depth or metadata. Keyed, so that the digest of a secret argument cannot be guessed from the ledger.
     pub fn digest(&self, key: &[u8; 32], principal: &str, tool: &str) -> Digest {
+        // Written out rather than taken from the table: a member that is added must not change the digests of old asks.
         let text = canonical::claimed(
             &Json::object()
                 .with("args", self.args.clone())

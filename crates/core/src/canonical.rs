@@ -7,7 +7,7 @@
 
 use crate::json::Json;
 
-/// Why a value has no RFC 8785 form here.
+/// A value without an RFC 8785 form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotCanonical {
     /// A number that is not an integer within ±2⁵³.

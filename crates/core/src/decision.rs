@@ -1,4 +1,4 @@
-//! What is answered to an action.
+//! Decisions about actions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,18 +8,18 @@ use crate::id::ApprovalId;
 use crate::json::Json;
 use crate::time::Timestamp;
 
-/// What an action gets.
+/// Effect of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// It may run as it is.
+    /// The action may run unchanged.
     Allow,
-    /// It must not run.
+    /// The action must not run.
     Deny,
-    /// A person has to decide.
+    /// The action needs an approval.
     Ask,
-    /// It may run with changed arguments.
+    /// The action may run with changed arguments.
     Modify,
-    /// It may run once what was found has been cut.
+    /// The action may run once the findings are redacted.
     Redact,
     /// Not now; ask again later.
     Defer,
@@ -66,19 +66,19 @@ impl FromStr for Effect {
     }
 }
 
-/// One replacement that makes an action acceptable.
+/// Replacement of one value in an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// JSONPath of the value, from the action: `$.args.api_key`.
     pub path: String,
-    /// What stands there instead.
+    /// New value.
     pub replacement: Json,
 }
 
 /// The approval that a decision asks for, waits for or rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApprovalRef {
-    /// Its identifier.
+    /// Identifier.
     pub id: ApprovalId,
     /// When it expires to deny.
     pub expires: Timestamp,
@@ -87,36 +87,36 @@ pub struct ApprovalRef {
 /// The answer to an action, with what it rests on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What the action gets.
+    /// Effect.
     pub effect: Effect,
     /// The rule that decided; never empty.
     pub rule: String,
-    /// Why, for people.
+    /// Reason, for people.
     pub reason: String,
     /// Digest of all policy sources in force.
     pub policy: Digest,
-    /// What to replace, for redact and modify.
+    /// Replacements, for redact and modify.
     pub changes: Vec<Change>,
     /// The approval concerned, if any.
     pub approval: Option<ApprovalRef>,
-    /// Who may approve, for ask; empty: any approver.
+    /// Approvers, for ask; empty: any approver.
     pub approvers: Vec<String>,
     /// When to ask again, for defer and for an approval that waits.
     pub retry_after_ms: Option<u64>,
-    /// Marks that this decision sets on the session.
+    /// Taints that the decision sets on the session.
     pub taints: Vec<String>,
-    /// What would have been decided if the agent were not only observed.
+    /// Decision that observe mode replaced by allow.
     pub shadow: Option<Box<Shadow>>,
 }
 
 /// A decision that was not enforced, because the policy lets the agent be only observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shadow {
-    /// What the action would have got.
+    /// Effect in enforce mode.
     pub effect: Effect,
     /// The rule that would have decided.
     pub rule: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 

@@ -18,8 +18,8 @@ mod serde;
 pub(crate) use print::write_string;
 
 #[cfg(feature = "serde")]
-pub use self::serde::ShapeError;
-pub use parse::{JsonError, MAX_DEPTH};
+pub use self::serde::{FromTypeError, ShapeError};
+pub use parse::{JsonError, JsonProblem, MAX_DEPTH};
 
 /// A JSON value. Numbers keep their literal text; members keep the order in which they were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -163,7 +163,7 @@ impl Json {
         matches!(self, Json::Null)
     }
 
-    /// What JSON calls a value of this type, for messages.
+    /// Name of the value's type, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Json::Null => "null",

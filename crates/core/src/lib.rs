@@ -1,18 +1,15 @@
-//! The words of Proctor: sessions, actions, decisions, outcomes, records, traces; identifiers, time, canonical JSON, digests.
+//! Shared types of Proctor: sessions, actions, decisions, outcomes, records, traces; identifiers, time, canonical JSON, digests.
 //!
-//! This crate does no I/O, knows no clock and no source of randomness of its own, and is deterministic.
+//! The crate does no I/O and is deterministic: clock and randomness are arguments.
 //!
 //! ```
 //! use proctor_core::action::Action;
 //! use proctor_core::json::Json;
-//! use proctor_core::normalise::normalise;
 //!
-//! let sent = Json::parse(br#"{"tool": "Bash", "args": {"command": "sudo rm -rf build"}, "cwd": "/repo"}"#).unwrap();
+//! let sent = Json::parse(br#"{"tool": "Bash", "args": {"command": "ls"}, "cwd": "/repo"}"#).unwrap();
 //! let action = Action::from_json(&sent).unwrap();
-//! let facts = normalise(&action, None);
-//! assert_eq!(facts.tool, "shell");
-//! assert!(facts.commands.iter().any(|command| command == "rm -rf build"));
-//! assert_eq!(facts.paths, ["/repo/build"]);
+//! assert_eq!(action.name, "Bash");
+//! assert_eq!(action.to_json().get("cwd").and_then(Json::as_str), Some("/repo"));
 //! ```
 
 pub mod action;
@@ -21,7 +18,6 @@ pub mod decision;
 pub mod digest;
 pub mod id;
 pub mod json;
-pub mod normalise;
 pub mod printable;
 pub mod random;
 pub mod record;
@@ -29,5 +25,7 @@ pub mod session;
 pub mod time;
 pub mod trace;
 
-mod suggest;
-pub use suggest::nearest;
+mod message;
+/// Hexadecimal encoding for all crates.
+pub use hex;
+pub use message::{nearest, quoted};

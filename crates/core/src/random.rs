@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-/// Where random bytes come from. Only the program itself has a real one.
+/// Source of random bytes. Only the binary has a real one; everything else takes it as an argument.
 pub trait Randomness: Send + Sync {
     /// Fills the buffer.
     fn fill(&self, buffer: &mut [u8]);

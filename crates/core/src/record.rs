@@ -20,18 +20,18 @@ pub const MAX_LEAF: usize = 65_535;
 /// The most bytes of a claimed text that an envelope holds; the rest is represented by a digest.
 pub const MAX_CLAIMED: usize = 256;
 
-/// What a record is about.
+/// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RecordKind {
     /// An action and the decision on it.
     Decision,
-    /// What became of an action.
+    /// Outcome of an action.
     Outcome,
-    /// Something else an agent said.
+    /// Message of an agent that proposes no action.
     Observation,
     /// A person's decision on an approval.
     Approval,
-    /// Something that should not have happened.
+    /// Alarm: an irregularity that somebody should look at.
     Alarm,
     /// A policy came into force, was refused, or is weaker than closed.
     Policy,
@@ -45,7 +45,7 @@ pub enum RecordKind {
     Retracted,
     /// A session began.
     Session,
-    /// Something happened to an agent: it registered, was suspended, went offline, …
+    /// Change in an agent's registration or status: registered, suspended, offline, …
     Agent,
 }
 
@@ -110,41 +110,41 @@ pub struct Amount {
     pub limit: Option<u32>,
 }
 
-/// What the registry knows of an agent. Records of kind `agent` carry it when an agent registers.
+/// Registration of an agent, carried by the record of kind `agent` that registers it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Registration {
     /// The digest of its credential token; the token itself is never written.
     pub token: Option<Digest>,
-    /// What it calls itself.
+    /// Display name.
     pub name: String,
-    /// Its risk tier: `low`, `medium`, `high`, `critical`, or empty.
+    /// Risk tier: `low`, `medium`, `high`, `critical`, or empty.
     pub risk: String,
     /// The principal that started it; empty for one that nobody started.
     pub parent: String,
-    /// How many agents stand between it and the first one.
+    /// Number of agents between it and the root.
     pub depth: u32,
-    /// How many generations it may have below it.
+    /// Most generations below it.
     pub max_child_depth: Option<u32>,
     /// Whether it asked to be only observed.
     pub observe: bool,
-    /// Why it was started.
+    /// Reason for which it was started.
     pub reason: String,
     /// The tool that started it.
     pub tool: String,
 }
 
-/// Everything about a record that is proven: the leaf of the Merkle tree is its canonical JSON.
+/// Proven part of a record: the leaf of the Merkle tree is its canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
     /// The record's own identifier.
     pub id: RecordId,
     /// When it was made.
     pub time: Timestamp,
-    /// What it is about.
+    /// Kind.
     pub kind: RecordKind,
     /// The session it belongs to.
     pub session: Option<SessionId>,
-    /// Who acted: the authenticated principal. Empty for records of the ledger itself.
+    /// Authenticated principal that acted. Empty for records of the ledger itself.
     pub principal: String,
     /// The agent, as claimed.
     pub agent: String,
@@ -152,7 +152,7 @@ pub struct Envelope {
     pub team: String,
     /// The principal's organisation.
     pub org: String,
-    /// The door that it came in by.
+    /// The door that received it.
     pub door: String,
     /// The canonical tool.
     pub tool: String,
@@ -162,7 +162,7 @@ pub struct Envelope {
     pub decision: Option<Effect>,
     /// The rule that decided.
     pub rule: String,
-    /// Marks that this record sets on the session.
+    /// Taints that the record sets on the session.
     pub taints: Vec<String>,
     /// Amounts that it reserves or settles.
     pub amounts: Vec<Amount>,
@@ -182,7 +182,7 @@ pub struct Envelope {
     pub policy: Option<Digest>,
     /// SHA-256 over salt and body.
     pub body: Option<Digest>,
-    /// What an agent registered with.
+    /// Registration, on records that register an agent.
     pub registration: Option<Box<Registration>>,
 }
 

@@ -1,11 +1,11 @@
-//! Who acts, and in which session.
+//! Callers and sessions.
 
 use crate::digest::Digest;
 
 /// The caller, as far as it is known for certain: budgets, limits, suspension and grants key on `principal`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Caller {
-    /// Who the authenticated token, certificate or uid was issued to.
+    /// Holder of the authenticated token, certificate or uid.
     pub principal: String,
     /// The team it belongs to; empty if none.
     pub team: String,
@@ -13,7 +13,7 @@ pub struct Caller {
     pub org: String,
 }
 
-/// What makes two messages belong to one session: the principal, and the agent and session that they claim.
+/// Key of a session: the principal, and the agent and session that its messages claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey {
     /// The principal.

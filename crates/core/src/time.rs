@@ -47,7 +47,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Where time comes from. Only the program itself has a real one.
+/// Source of time. Only the binary has a real one; everything else takes it as an argument.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Timestamp;

@@ -6,14 +6,14 @@ use crate::id::SessionId;
 use crate::json::Json;
 use crate::time::Timestamp;
 
-/// What kind of step it was.
+/// Kind of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepKind {
     /// A call to a language model.
     LlmCall,
     /// Another agent was started.
     AgentCall,
-    /// Everything else.
+    /// Any other step.
     ToolCall,
 }
 
@@ -28,16 +28,16 @@ impl StepKind {
     }
 }
 
-/// One step.
+/// Step of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Sequence of the decision's record.
     pub sequence: u64,
-    /// Its kind.
+    /// Kind.
     pub kind: StepKind,
     /// The tool.
     pub name: String,
-    /// What the agent called it, if that is another name; empty otherwise.
+    /// Tool name as sent, if it differs from the canonical one; empty otherwise.
     pub alias: String,
     /// The arguments, as answered.
     pub args: Json,

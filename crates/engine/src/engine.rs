@@ -22,11 +22,11 @@ use proctor_core::action::Action;
 use proctor_core::decision::{Decision, Effect};
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
 use proctor_core::json::Json;
-use proctor_core::normalise::PathResolver;
 use proctor_core::random::Randomness;
 use proctor_core::record::{Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 use proctor_core::time::Clock;
+use proctor_facts::PathResolver;
 use proctor_ledger::store::{Filter, Order};
 use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, StateRow, Wake};
 use proctor_policy::body::policy_body;
@@ -537,7 +537,7 @@ impl Engine {
         code.clone_into(&mut envelope.code);
         let mut body = Json::object().with("problem", self.without_secrets(reason));
         if !about.is_null() {
-            body.push("about", proctor_policy::prepare::cut_json(&self.policy(), about));
+            body.push("about", proctor_policy::prepare::redact_json(&self.policy(), about));
         }
         self.file(room, vec![Filed::new(envelope, Some(body.to_string().into_bytes()))])
     }

@@ -1,6 +1,7 @@
 //! Operators' orders to agents and operations: name resolution, the record, and the notice to subscribers.
 
 use proctor_core::digest::Digest;
+use proctor_core::hex;
 use proctor_core::json::Json;
 use proctor_core::record::claimed;
 use proctor_policy::scan::identifier;

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use proctor_core::hex;
 use proctor_core::random::Randomness;
 use proctor_ledger::keys::{Algorithm, SecretKey};
 use proctor_system::private::{self, PrivateError};

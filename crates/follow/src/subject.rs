@@ -155,10 +155,7 @@ pub(crate) fn short_hash(text: &str) -> [u8; 16] {
     short
 }
 
-/// Bytes in hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+pub(crate) use proctor_core::hex::encode as hex;
 
 fn body(reader: &Reader, seq: u64) -> Result<Json, String> {
     Ok(match reader.body(seq).map_err(|error| error.to_string())? {

@@ -1,4 +1,4 @@
-//! What an agent is told when it asks for advice: whether to work while idle, what a prompt is after, how to plan and reason,
+//! Advice to agents that ask for it: whether to work while idle, the intent of a prompt, how to plan and reason,
 //! what it may be shown of its workspace and its past, how long to wait.
 //!
 //! Advice allows no action and denies none: decisions never read it. Where several documents give advice, all of them must
@@ -18,7 +18,7 @@
 //! ```
 
 mod answers;
-mod part;
+mod compiled;
 mod path;
 mod phrases;
 mod section;
@@ -35,7 +35,7 @@ pub use answers::{
     ContextAdvice, ContextScope, IdleAdvice, Intent, MemoryAdvice, PlanningAdvice, RateLimitAdvice,
     ReasoningAdvice,
 };
-pub(crate) use part::Part;
+pub(crate) use compiled::CompiledSection;
 pub(crate) use path::PathPattern;
 pub(crate) use phrases::Phrases;
 pub use section::{
@@ -43,17 +43,17 @@ pub use section::{
     PlanningSection, RateLimitSection, ReasoningSection, TextSection,
 };
 
-/// How sure an intent rule is that does not say.
+/// Default confidence of an intent rule.
 pub const DEFAULT_CONFIDENCE: f32 = 0.8;
-/// How many characters a task or a problem may have if no document says.
+/// Default of the most characters of a task or a problem.
 pub const DEFAULT_MAX_CHARS: u32 = 100_000;
-/// How many results context and memory may have if no document says.
+/// Default of the most results of context and memory.
 pub const DEFAULT_MAX_RESULTS: u32 = 20;
-/// How many bytes of files context may have if no document says.
+/// Default of the most bytes of files in context.
 pub const DEFAULT_MAX_BYTES: u32 = 64 * 1024;
 /// The longest wait for a rate limit if no document says: a minute.
 pub const DEFAULT_MAX_WAIT_MS: u64 = 60_000;
-/// How much of a prompt is looked at for its intent, in bytes.
+/// Bytes of a prompt that are searched for its intent.
 pub const MAX_PROMPT_BYTES: usize = 64 * 1024;
 /// The most characters of a target that an intent names.
 pub const MAX_TARGET_CHARS: usize = 256;
@@ -61,11 +61,11 @@ pub const MAX_TARGET_CHARS: usize = 256;
 /// The advice of all documents that speak about one caller. Without any, what the constants here say.
 #[derive(Debug, Clone, Default)]
 pub struct Advice {
-    parts: Vec<Arc<Part>>,
+    parts: Vec<Arc<CompiledSection>>,
 }
 
 impl Advice {
-    pub(crate) fn new(parts: Vec<Arc<Part>>) -> Advice {
+    pub(crate) fn new(parts: Vec<Arc<CompiledSection>>) -> Advice {
         Advice { parts }
     }
 
@@ -85,13 +85,13 @@ impl Advice {
         IdleAdvice::Allow
     }
 
-    /// What a prompt is after: the first intent rule that matches. Only the first [`MAX_PROMPT_BYTES`] are looked at.
+    /// Intent of a prompt: the first intent rule that matches. Only the first [`MAX_PROMPT_BYTES`] are searched.
     pub fn intent(&self, prompt: &str) -> Option<Intent<'_>> {
         let prompt = text::beginning(prompt, MAX_PROMPT_BYTES);
         self.parts.iter().find_map(|part| part.intent(prompt))
     }
 
-    /// How to plan a task. A strategy is called by its name, a custom one `custom:NAME`. What the agent offers is in its order
+    /// Advice on planning a task. A strategy is called by its name, a custom one `custom:NAME`. What the agent offers is in its order
     /// of preference, and empty if it leaves the choice open.
     pub fn planning<'a>(&'a self, task: &str, offered: &[&'a str]) -> PlanningAdvice<'a> {
         let rules: Vec<_> = self.parts.iter().filter_map(|part| part.tasks()).collect();
@@ -108,7 +108,7 @@ impl Advice {
                 hints: distinct(self.sections(|section| section.planning.as_ref()).map(|found| &found.text)),
                 template: self.sections(|section| section.planning.as_ref()?.template.as_ref()).next(),
             },
-            Err(reason) => PlanningAdvice::Block { reason },
+            Err(NoStrategy { reason }) => PlanningAdvice::Block { reason },
         }
     }
 
@@ -132,7 +132,7 @@ impl Advice {
         ReasoningAdvice::Allow { hints: distinct(texts) }
     }
 
-    /// What the agent may be shown of its workspace, besides what rules say about reading each file.
+    /// Part of the workspace that the agent may be shown, besides what rules say about reading each file.
     pub fn context(&self) -> ContextAdvice<'_> {
         let sections = || self.sections(|section| section.context.as_ref());
         if let Some(closed) = sections().find(|context| !context.allow) {
@@ -149,7 +149,7 @@ impl Advice {
         })
     }
 
-    /// What the agent may be told of the past.
+    /// Part of the past that the agent may be told.
     pub fn memory(&self) -> MemoryAdvice<'_> {
         let sections = || self.sections(|section| section.memory.as_ref());
         if let Some(closed) = sections().find(|memory| !memory.allow) {
@@ -164,7 +164,7 @@ impl Advice {
         }
     }
 
-    /// What to do about a rate limit that asks for this wait. `spent`: a budget of the agent is used up, so that its next
+    /// Advice on a rate limit that asks for this wait. `spent`: a budget of the agent is used up, so that its next
     /// action would be denied anyhow.
     pub fn rate_limit(&self, wait_ms: u64, spent: bool) -> RateLimitAdvice {
         let sections = || self.sections(|section| section.rate_limit.as_ref());
@@ -185,11 +185,16 @@ impl Advice {
     }
 }
 
+/// None of the offered strategies is allowed.
+struct NoStrategy {
+    reason: String,
+}
+
 /// The strategy that the first list prefers among those that every list has and the agent offers.
 fn strategy<'a>(
     lists: &[(&'a PlanningSection, &'a [String])],
     offered: &[&'a str],
-) -> Result<&'a str, String> {
+) -> Result<&'a str, NoStrategy> {
     let Some(((first, preferred), others)) = lists.split_first() else {
         return Ok(offered.first().copied().unwrap_or("none"));
     };
@@ -204,7 +209,9 @@ fn strategy<'a>(
         let leaves_nothing = |list: &[String]| !list.iter().any(|name| offered.contains(&name.as_str()));
         let speaker = lists.iter().find(|(_, list)| leaves_nothing(list)).map_or(*first, |(found, _)| *found);
         let allowed = text::allowed_are(&permitted);
-        speaker.text.reason_or(|| format!("none of the offered strategies is allowed; {allowed}"))
+        let reason =
+            speaker.text.reason_or(|| format!("none of the offered strategies is allowed; {allowed}"));
+        NoStrategy { reason }
     })
 }
 

@@ -1,14 +1,15 @@
-//! What a decision's record holds besides its envelope, and deriving the decision again from it.
+//! Bodies of decision and policy records, and re-derivation of decisions from them.
 
 use std::sync::Arc;
 
 use proctor_core::decision::{ApprovalRef, Change, Decision, Effect, Shadow};
 use proctor_core::digest::Digest;
-use proctor_core::json::Json;
-use proctor_core::normalise::SEMANTICS;
+use proctor_core::json::{Json, JsonError};
 use proctor_core::record::{Envelope, claimed};
 use proctor_core::time::Timestamp;
+use proctor_facts::SEMANTICS;
 
+use crate::document::Problem;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::policy::{Policy, Source, SourceRole};
 use crate::question::{Memory, Question};
@@ -40,10 +41,27 @@ pub fn policy_body(policy: &Policy) -> Vec<u8> {
         .into_bytes()
 }
 
+/// A body from which no policy can be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyBodyError {
+    /// Not JSON.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// No member `sources`.
+    #[error("the record holds no sources")]
+    NoSources,
+    /// A source without role, name or text.
+    #[error("a source is malformed")]
+    Source,
+    /// Sources that do not compile.
+    #[error("{}", .0.first().map_or_else(String::new, ToString::to_string))]
+    Policy(Vec<Problem>),
+}
+
 /// Compiles the policy that a policy record's body holds.
-pub fn policy_from_body(body: &[u8]) -> Result<Policy, String> {
-    let value = Json::parse(body).map_err(|error| error.to_string())?;
-    let sources = value.get("sources").and_then(Json::as_array).ok_or("the record holds no sources")?;
+pub fn policy_from_body(body: &[u8]) -> Result<Policy, PolicyBodyError> {
+    let value = Json::parse(body)?;
+    let sources = value.get("sources").and_then(Json::as_array).ok_or(PolicyBodyError::NoSources)?;
     let sources: Option<Vec<Source>> = sources
         .iter()
         .map(|source| {
@@ -51,8 +69,7 @@ pub fn policy_from_body(body: &[u8]) -> Result<Policy, String> {
             Some(Source::module(SourceRole::from_word(text("role")?)?, text("name")?, text("text")?))
         })
         .collect();
-    let policy = Policy::compile(sources.ok_or("a source is malformed")?);
-    policy.map_err(|problems| problems.first().map_or_else(String::new, ToString::to_string))
+    Policy::compile(sources.ok_or(PolicyBodyError::Source)?).map_err(PolicyBodyError::Policy)
 }
 
 /// The JSON form of a decision.
@@ -142,14 +159,14 @@ pub fn decision_from_json(value: &Json) -> Option<Decision> {
     })
 }
 
-/// What deriving a recorded decision again came to.
+/// Result of re-deriving a recorded decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Derivation {
     /// The same decision.
     Same,
     /// Another decision: what differs.
     Different(String),
-    /// Something that it needs is missing: what.
+    /// Missing input of the re-derivation.
     Undecidable(String),
 }
 
@@ -211,7 +228,7 @@ fn compare(evaluation: &Evaluation, recorded: &Decision, envelope: &Envelope) ->
     Derivation::Same
 }
 
-/// What envelope and body say twice must be the same.
+/// Checks that envelope and body agree where they repeat each other.
 fn envelope_difference(envelope: &Envelope, decision: &Decision, read_set: &ReadSet) -> Option<String> {
     let input = &read_set.input;
     let same = [

@@ -1,4 +1,4 @@
-//! What is left of the budgets that a caller acts under, and what an action takes of them.
+//! Remaining budgets of a caller, and the thresholds that an action crosses.
 
 use rust_decimal::Decimal;
 
@@ -6,7 +6,7 @@ use proctor_core::record::Amount;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 
-use crate::condition::Acting;
+use crate::condition::CallingAgent;
 use crate::document::{BudgetSection, DocumentScope, Limit};
 use crate::evaluate::{Payer, window_start};
 use crate::input::Input;
@@ -21,18 +21,18 @@ const SHARES: [u32; 3] = [100, 95, 80];
 pub struct Remaining {
     /// The key in the document: `daily_limit_usd`.
     pub key: String,
-    /// Who pays.
+    /// Account that is charged.
     pub account: Account,
-    /// What is counted.
+    /// Unit.
     pub unit: Unit,
     /// The limit.
     pub most: Decimal,
-    /// What was spent in its window.
+    /// Amount spent in its window.
     pub spent: Decimal,
 }
 
 impl Remaining {
-    /// What is left; never negative.
+    /// Remaining amount; never negative.
     pub fn left(&self) -> Decimal {
         (self.most - self.spent).max(Decimal::ZERO)
     }
@@ -43,15 +43,15 @@ impl Remaining {
 pub struct Crossing {
     /// The key in the document: `daily_limit_usd`.
     pub key: String,
-    /// Who pays.
+    /// Account that is charged.
     pub account: Account,
     /// The agent above the caller that pays; `None`: the caller, its team or its organisation does.
     pub above: Option<String>,
-    /// What is counted.
+    /// Unit.
     pub unit: Unit,
     /// The share: 80, 95 or 100 per cent.
     pub percent: u32,
-    /// What is spent in the limit's window, this action included.
+    /// Amount spent in the limit's window, this action included.
     pub spent: Decimal,
     /// The limit.
     pub limit: Decimal,
@@ -136,7 +136,7 @@ struct Charged<'a> {
 }
 
 impl Charged<'_> {
-    /// What was spent in the limit's window, and when that began.
+    /// Amount spent in the limit's window, and the start of the window.
     fn spent(&self, input: &Input, memory: &dyn Memory) -> Option<(Decimal, Timestamp)> {
         let from = window_start(self.limit, self.budget, input)?;
         match memory.answer(&self.payer.question(self.limit, from)) {
@@ -148,8 +148,8 @@ impl Charged<'_> {
 
 /// The agents above the caller; `None`: they are not known.
 fn above(input: &Input, memory: &dyn Memory) -> Option<Vec<Caller>> {
-    Acting::ask(input, memory)
-        .map(|acting| acting.standing.map(|standing| standing.above).unwrap_or_default())
+    CallingAgent::ask(input, memory)
+        .map(|acting| acting.status.map(|status| status.above).unwrap_or_default())
 }
 
 /// All that pay for the caller.
@@ -188,7 +188,7 @@ fn sum(amounts: &[Amount], unit: Unit) -> Decimal {
     own.fold(Decimal::ZERO, |sum, amount| sum.saturating_add(amount.value))
 }
 
-/// So many per cent of a limit.
+/// Percentage of a limit.
 fn share(most: Decimal, percent: u32) -> Decimal {
     if percent == 100 {
         return most;

@@ -10,31 +10,31 @@
 //! Below `action.args`, `action.result` and `action.metadata` a member can be missing. Reading it is CEL's error, which `||` and
 //! `&&` absorb; a condition that ends in it is false. When a missing member and another error meet, the error counts.
 
+mod activation;
+mod agent;
+mod bounds;
+mod evaluate;
 mod functions;
 mod index;
 mod lower;
 mod names;
 mod node;
 mod position;
-mod run;
-mod shape;
-mod span;
-mod standing;
+mod time;
 mod value;
-mod view;
 
 use cel::common::ast::SourceInfo;
 
+pub use activation::{Activation, NEVER_MICROS};
+pub(crate) use agent::CallingAgent;
+pub use bounds::{MAX_BYTES, MAX_CHOICES, MAX_NESTING, MAX_SIGNS};
+pub use evaluate::{MAX_BUILT, MAX_STEPS};
 pub use index::Index;
-pub use run::{MAX_BUILT, MAX_STEPS};
-pub use shape::{MAX_BYTES, MAX_CHOICES, MAX_NESTING, MAX_SIGNS};
-pub(crate) use standing::Acting;
-pub use view::{NEVER_MICROS, View};
 
+use evaluate::{Evaluator, Fault};
 use lower::{Lowered, Lowering};
 use node::{Kind, Node};
 use position::problem_at;
-use run::{Fault, Run};
 
 use crate::input::Input;
 use crate::question::Memory;
@@ -48,7 +48,7 @@ pub struct Condition {
     asks_past: bool,
 }
 
-/// Something wrong with a condition, and where: line and column count from 1 within its text.
+/// Problem in a condition; line and column count from 1 within its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {offset_line}, column {offset_column}: {message}")]
 pub struct ConditionProblem {
@@ -56,27 +56,27 @@ pub struct ConditionProblem {
     pub offset_line: usize,
     /// The column, in characters.
     pub offset_column: usize,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
-/// What a condition says about an action.
+/// Result of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Truth {
-    /// It holds.
+    /// True.
     True,
-    /// It does not hold.
+    /// False.
     False,
-    /// It ended in a member below `args`, `result` or `metadata` that is missing: counts as false.
+    /// A member below `args`, `result` or `metadata` is missing: counts as false.
     Missing,
-    /// It could not be evaluated: the action is denied.
+    /// Evaluation failed: the action is denied.
     Error(String),
 }
 
 impl Condition {
     /// Compiles a condition. All problems are reported at once.
     pub fn compile(text: &str) -> Result<Condition, Vec<ConditionProblem>> {
-        shape::check(text).map_err(|problem| vec![problem])?;
+        bounds::check(text).map_err(|problem| vec![problem])?;
         let (expr, source) = parse(text)?;
         let mut lowering = Lowering::new(text, &source);
         let lowered = lowering.lower(&expr);
@@ -98,12 +98,12 @@ impl Condition {
         }
     }
 
-    /// What is allowed and probably not meant.
+    /// Warnings: constructs that are allowed and probably not meant.
     pub fn warnings(&self) -> Vec<ConditionProblem> {
         self.warnings.clone()
     }
 
-    /// What must hold for the condition to be true at all.
+    /// Necessary conditions, for the index of rules.
     pub fn index(&self) -> &Index {
         &self.index
     }
@@ -114,8 +114,8 @@ impl Condition {
     }
 
     /// Evaluates it as one of the conditions of a decision, which share what was computed and asked once.
-    pub fn evaluate(&self, view: &View<'_>) -> Truth {
-        match Run::new(view).truth(&self.node) {
+    pub fn evaluate(&self, activation: &Activation<'_>) -> Truth {
+        match Evaluator::new(activation).truth(&self.node) {
             Ok(true) => Truth::True,
             Ok(false) => Truth::False,
             Err(Fault::Missing) => Truth::Missing,
@@ -125,7 +125,7 @@ impl Condition {
 
     /// Evaluates it alone.
     pub fn evaluate_alone(&self, input: &Input, memory: &dyn Memory) -> Truth {
-        self.evaluate(&View::new(input, memory))
+        self.evaluate(&Activation::new(input, memory))
     }
 }
 
@@ -165,18 +165,6 @@ fn syntax_message(message: &str) -> String {
     }
     format!("cannot be read: {}", message.replace("token recognition error at:", "unexpected"))
 }
-
-/// For fuzzing: compiles any bytes as a condition and evaluates what compiles. Must not panic.
-pub fn fuzz_condition(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    if let Ok(condition) = Condition::compile(&text) {
-        for input in fuzz::inputs() {
-            let _ = condition.evaluate_alone(&input, &fuzz::Yes);
-        }
-    }
-}
-
-mod fuzz;
 
 #[cfg(test)]
 mod tests;

@@ -5,62 +5,47 @@ mod advice;
 mod anomalies;
 mod budget;
 mod fields;
-mod fuzz;
 mod keys;
-mod node;
 mod problems;
 mod read;
 mod rules;
-mod scalar;
 pub mod schema;
 mod sections;
 pub mod target;
-mod yaml;
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
+use proctor_yaml::Limits;
 use rust_decimal::Decimal;
 
-pub use fuzz::fuzz_document;
-pub use node::{MAX_DEPTH, MAX_NODES, MAX_SOURCE_BYTES, MAX_TEXT_BYTES};
+pub use proctor_yaml::Position;
 pub use read::read_document;
 pub use rules::{DEFAULT_RETRY_AFTER_MS, MAX_RULES, MAX_WHEN_BYTES};
-pub use yaml::yaml_to_json;
 
-/// Where something stands in a source file; line and column from 1, column in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Position {
-    /// Line.
-    pub line: usize,
-    /// Column.
-    pub column: usize,
-}
+/// The largest document, in bytes.
+pub const MAX_SOURCE_BYTES: usize = 1 << 20;
+/// Deepest nesting of mappings and lists.
+pub const MAX_DEPTH: usize = 64;
+/// Most values of a document, aliases expanded.
+pub const MAX_NODES: usize = 100_000;
+/// Most text of a document in bytes, aliases expanded.
+pub const MAX_TEXT_BYTES: usize = MAX_SOURCE_BYTES;
 
-impl Position {
-    /// The place so many characters into a text that begins here and keeps its lines and indentation, as a literal block
-    /// does. In a folded or escaped text it is only near.
-    #[must_use]
-    pub fn inside(self, text: &str, characters: usize) -> Position {
-        let before = text.chars().take(characters);
-        let (mut line, mut column) = (self.line, self.column);
-        for character in before {
-            if character == '\n' {
-                line += 1;
-                column = self.column;
-            } else {
-                column += 1;
-            }
-        }
-        Position { line, column }
-    }
-}
+/// Limits under which documents are parsed; also used for our other files in YAML.
+pub const YAML_LIMITS: Limits = Limits {
+    source_bytes: MAX_SOURCE_BYTES,
+    depth: MAX_DEPTH,
+    nodes: MAX_NODES,
+    text_bytes: MAX_TEXT_BYTES,
+    errors: problems::MAX_PROBLEMS,
+};
 
-/// A value with the place where it was written.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located<T> {
     /// The value.
     pub value: T,
-    /// Its place.
+    /// Position of the value.
     pub at: Position,
 }
 
@@ -73,14 +58,14 @@ impl Located<String> {
     }
 }
 
-/// Something wrong with a policy source.
+/// Problem in a policy source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The source's name: a file, or what the caller called it.
     pub file: String,
-    /// Where in it.
+    /// Position in it.
     pub at: Position,
-    /// What is wrong and what to do.
+    /// Description of the problem, and the remedy.
     pub message: String,
 }
 
@@ -90,10 +75,10 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// Which agents a document speaks about.
+/// Scope of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum DocumentScope {
-    /// Everybody.
+    /// All agents.
     #[default]
     Global,
     /// One organisation.
@@ -133,7 +118,7 @@ pub struct Document {
     pub budget: Option<BudgetSection>,
     /// `schedule.active_hours`.
     pub active_hours: Option<ActiveHours>,
-    /// Where they stand.
+    /// Position of the active hours.
     pub active_hours_at: Position,
     /// `capabilities`.
     pub capabilities: Option<CapabilitySection>,
@@ -163,47 +148,47 @@ pub struct AnomalySection {
     pub unknown_hosts: Option<Response>,
     /// `exfiltration`: what happens when an action that reaches a host carries a secret.
     pub exfiltration: Option<Response>,
-    /// Where the section stands.
+    /// Position of the section.
     pub at: Position,
 }
 
 /// `anomalies.loops`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopWatch {
-    /// So often; usually 50.
+    /// Number of repetitions; default 50.
     pub count: u32,
-    /// In so many seconds; usually 300.
+    /// Window in seconds; default 300.
     pub window_secs: u32,
-    /// `then`; usually `alarm`.
+    /// `then`; default `alarm`.
     pub then: Response,
 }
 
 /// `anomalies.spikes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpikeWatch {
-    /// So many standard deviations above the mean of the last hour, in tenths; usually 30.
+    /// Standard deviations above the mean of the last hour, in tenths; default 30.
     pub sigma_tenths: u32,
-    /// At least so many actions in the minute; usually 20.
+    /// Fewest actions in the minute; default 20.
     pub at_least: u32,
-    /// `then`; usually `alarm`.
+    /// `then`; default `alarm`.
     pub then: Response,
 }
 
 /// `anomalies.leaks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeakWatch {
-    /// So many findings; usually 3.
+    /// Number of findings; default 3.
     pub findings: u32,
-    /// `then`; usually `alarm`.
+    /// `then`; default `alarm`.
     pub then: Response,
 }
 
-/// What happens when behaviour is out of the ordinary. There is always an alarm.
+/// Response to an anomaly. An alarm is raised in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Response {
-    /// Nothing else.
+    /// The alarm only.
     Alarm,
-    /// A person has to decide.
+    /// The action needs an approval.
     Ask,
     /// The action is denied.
     Deny,
@@ -232,9 +217,9 @@ pub struct Rule {
     pub set: Vec<(String, Json)>,
     /// `paths` of redact: JSONPaths from the action; `None`: what the scanner found.
     pub paths: Option<Vec<String>>,
-    /// `taint`: marks set when the rule matches and the action is let through.
+    /// `taint`: taints that are set when the rule matches and the action is let through.
     pub taints: Vec<String>,
-    /// Where the rule begins.
+    /// Position of the rule.
     pub at: Position,
 }
 
@@ -260,11 +245,11 @@ pub struct ToolSection {
     pub limit_per_hour: Option<u32>,
     /// `requires_approval_if`, read.
     pub requires_approval_if: Option<crate::expression::Expression>,
-    /// Where the key stands.
+    /// Position of the key.
     pub at: Position,
 }
 
-/// What is done when a secret is found.
+/// Response to a secret in an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CredentialAction {
     /// Cut it and answer redact.
@@ -285,7 +270,7 @@ pub struct DataSection {
     pub sensitive_patterns: Vec<Located<String>>,
     /// `credential_action`; `None` if not written.
     pub credential_action: Option<CredentialAction>,
-    /// Where `credential_action` stands, else the section.
+    /// Position of `credential_action`, else of the section.
     pub at: Position,
 }
 
@@ -336,6 +321,9 @@ pub struct CapabilitySection {
     pub allow: Option<Vec<String>>,
     /// `deny`.
     pub deny: Vec<String>,
-    /// Where the section stands.
+    /// Position of the section.
     pub at: Position,
 }
+
+#[cfg(test)]
+mod tests;

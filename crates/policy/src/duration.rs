@@ -12,7 +12,7 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 const WEEK: u64 = 7 * DAY;
 
-/// Why a text is not a span of time.
+/// A text that is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DurationError {
     message: String,

@@ -5,33 +5,33 @@ mod anomalies;
 mod approval;
 mod limits;
 pub(crate) use limits::{Payer, window_start};
-mod riders;
+mod changes;
 mod sections;
-mod standing;
+mod stops;
 
 use proctor_core::decision::{Decision, Effect};
 use proctor_core::record::Amount;
 use rust_decimal::Decimal;
 
 use crate::budgets::{self, Crossing};
-use crate::condition::{Truth, View};
+use crate::condition::{Activation, Truth};
 use crate::document::{CredentialAction, Document, Position, Rule};
 use crate::input::Input;
-use crate::policy::{ModuleEngine, Policy, applies, strictest_credential_action};
+use crate::policy::{Policy, applies, strictest_credential_action};
 use crate::question::Memory;
 
-/// What one part of the policy says about an action.
+/// Opinion of one rule, section or module about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opinion {
     /// Allow, deny, ask or defer.
     pub effect: Effect,
     /// The rule that says it.
     pub rule: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
     /// The source it stands in.
     pub file: String,
-    /// Where in it; line 0 if the section as a whole speaks.
+    /// Position in it; line 0 for the section as a whole.
     pub at: Position,
     /// For ask: how long it waits, in microseconds.
     pub expires_micros: Option<u64>,
@@ -46,11 +46,11 @@ pub struct Opinion {
 pub struct Evaluation {
     /// The decision.
     pub decision: Decision,
-    /// What to reserve, for actions that are let through; and what anomalies are told by, for all.
+    /// Amounts to record: reservations of actions that are let through, and the counts that anomalies are detected by.
     pub amounts: Vec<Amount>,
     /// Alarms to raise, by code.
     pub alarms: Vec<&'static str>,
-    /// Everything that was said about the action, in the order it was asked.
+    /// Opinions of all rules, sections and modules, in the order of evaluation.
     pub opinions: Vec<Opinion>,
     /// The agent has to be suspended: the cause (`budget`, `anomaly`) and the reason.
     pub suspend: Option<(&'static str, String)>,
@@ -58,7 +58,7 @@ pub struct Evaluation {
     pub crossings: Vec<Crossing>,
 }
 
-/// How long an approval waits if nothing says otherwise: 300 seconds.
+/// Default timeout of an approval: 300 seconds.
 const APPROVAL_SECONDS: u32 = 300;
 
 /// The rule that an alarm about an anomaly belongs to; none for other alarms.
@@ -85,26 +85,26 @@ pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluati
         return denied(policy, "no-policy", reason);
     }
     let mut gathered = Gathered::default();
-    let standing = standing::judge(&documents, input, memory, &mut gathered);
+    let status = stops::judge(&documents, input, memory, &mut gathered);
     for document in &documents {
         sections::judge(document, input, memory, &mut gathered);
     }
     judge_rules(policy, input, memory, &mut gathered);
     judge_modules(policy, input, memory, &mut gathered);
-    riders::judge_findings(&documents, input, &mut gathered);
+    changes::judge_findings(&documents, input, &mut gathered);
     // What an agent tries while it is stopped says nothing about what it does.
-    let is_stopped = standing.as_ref().is_some_and(|standing| standing.stop.is_some());
+    let is_stopped = status.as_ref().is_some_and(|status| status.stop.is_some());
     let watched =
         if is_stopped { Vec::new() } else { anomalies::judge(&documents, input, memory, &mut gathered) };
     let mut rate = None;
     // Limits only matter for what would otherwise run or be asked about; not asking them keeps the read-set small.
     if !gathered.denies() {
-        let above = standing.as_ref().map_or(&[][..], |standing| &standing.above);
+        let above = status.as_ref().map_or(&[][..], |status| &status.above);
         rate = limits::judge(policy, &documents, above, input, memory, &mut gathered);
     }
     let taints = std::mem::take(&mut gathered.taints);
     let mut evaluation = conclude(policy, &documents, input, memory, gathered);
-    standing::observe(&mut evaluation.decision, &documents, input, standing.as_deref());
+    stops::observe(&mut evaluation.decision, &documents, input, status.as_deref());
     // What is only observed runs and costs, so this comes last.
     if evaluation.decision.effect.lets_through() {
         evaluation.decision.taints = taints;
@@ -129,12 +129,12 @@ fn denied(policy: &Policy, rule: &str, reason: &str) -> Evaluation {
     }
 }
 
-/// What has been said so far.
+/// Opinions and side effects collected so far.
 #[derive(Default)]
 struct Gathered<'a> {
     opinions: Vec<Opinion>,
     /// `redact` and `modify` rules that matched, in document order.
-    riders: Vec<&'a Rule>,
+    changing_rules: Vec<&'a Rule>,
     taints: Vec<String>,
     /// The scanner's findings change the answer to redact.
     redact_findings: bool,
@@ -143,7 +143,7 @@ struct Gathered<'a> {
 }
 
 impl Gathered<'_> {
-    fn say(
+    fn push(
         &mut self,
         effect: Effect,
         rule: impl Into<String>,
@@ -174,19 +174,20 @@ impl Gathered<'_> {
 }
 
 fn judge_rules<'a>(policy: &'a Policy, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'a>) {
-    let view = View::new(input, memory);
+    let activation = Activation::new(input, memory);
     for compiled in policy.candidate_rules(input) {
         let Some(document) = policy.documents().get(compiled.document) else { continue };
         if !applies(&document.scope, input) {
             continue;
         }
         let rule = &compiled.rule;
-        let truth = compiled.condition.as_ref().map_or(Truth::True, |condition| condition.evaluate(&view));
+        let truth =
+            compiled.condition.as_ref().map_or(Truth::True, |condition| condition.evaluate(&activation));
         match truth {
             Truth::False | Truth::Missing => {}
             Truth::Error(problem) => {
                 let reason = format!("condition of rule `{}` failed: {problem}", rule.id);
-                gathered.say(Effect::Deny, rule.id.as_str(), reason, document, rule.at);
+                gathered.push(Effect::Deny, rule.id.as_str(), reason, document, rule.at);
             }
             Truth::True => apply_rule(rule, document, gathered),
         }
@@ -196,11 +197,11 @@ fn judge_rules<'a>(policy: &'a Policy, input: &Input, memory: &dyn Memory, gathe
 fn apply_rule<'a>(rule: &'a Rule, document: &Document, gathered: &mut Gathered<'a>) {
     gathered.taints.extend(rule.taints.iter().cloned());
     if matches!(rule.then, Effect::Redact | Effect::Modify) {
-        gathered.riders.push(rule);
+        gathered.changing_rules.push(rule);
         return;
     }
     let reason = if rule.reason.is_empty() { format!("rule `{}`", rule.id) } else { rule.reason.clone() };
-    gathered.say(rule.then, rule.id.as_str(), reason, document, rule.at);
+    gathered.push(rule.then, rule.id.as_str(), reason, document, rule.at);
     if let Some(opinion) = gathered.opinions.last_mut() {
         opinion.expires_micros = rule.expires_micros.or(opinion.expires_micros);
         if !rule.approvers.is_empty() {
@@ -216,14 +217,10 @@ fn judge_modules(policy: &Policy, input: &Input, memory: &dyn Memory, gathered: 
         if !applies(&document.scope, input) {
             continue;
         }
-        let opinions = match &module.engine {
-            ModuleEngine::Cedar(engine) => engine.evaluate(input, memory),
-            ModuleEngine::Rego(engine) => engine.evaluate(input, memory),
-        };
-        for opinion in opinions {
+        for opinion in module.engine.evaluate(input, memory) {
             let reason =
                 if opinion.reason.is_empty() { format!("rule `{}`", opinion.rule) } else { opinion.reason };
-            gathered.say(opinion.effect, opinion.rule, reason, document, Position::default());
+            gathered.push(opinion.effect, opinion.rule, reason, document, Position::default());
         }
     }
 }
@@ -269,7 +266,7 @@ fn conclude(
         }
     }
     if decision.effect == Effect::Allow {
-        riders::apply(&mut decision, input, &gathered);
+        changes::apply(&mut decision, input, &gathered);
     }
     Evaluation {
         decision,
@@ -290,7 +287,7 @@ fn settle(decision: &mut Decision, opinion: &Opinion) {
     }
 }
 
-/// Who may approve for every ask that names approvers; empty: anybody. `None`: nobody can.
+/// Approvers that every ask names; empty: anybody. `None`: nobody can approve.
 fn common_approvers<'a>(asks: impl Iterator<Item = &'a Opinion>) -> Option<Vec<String>> {
     let mut common: Option<Vec<String>> = None;
     for ask in asks.filter(|ask| !ask.approvers.is_empty()) {
@@ -333,7 +330,7 @@ fn approval_micros(documents: &[&Document]) -> u64 {
     u64::from(seconds) * 1_000_000
 }
 
-/// What an action that is let through takes from its accounts.
+/// Amounts that an action which is let through takes from its accounts.
 fn reserve(input: &Input, rate: Option<u32>) -> Vec<Amount> {
     let amount = |unit: &str, value: Decimal| Amount { unit: unit.to_owned(), value, limit: None };
     let mut amounts = vec![amount("calls", Decimal::ONE)];
@@ -355,7 +352,7 @@ fn is_soft_kind(kind: &str) -> bool {
     matches!(kind, "EmailAddress" | "GenericHighEntropy")
 }
 
-/// What happens to secrets under these documents, and whether that is written anywhere.
+/// Strictest `credential_action` of the documents, and whether any document has one.
 fn credential_action(documents: &[&Document]) -> (CredentialAction, bool) {
     let written = strictest_credential_action(documents.iter().copied());
     (written.unwrap_or_default(), written.is_some())

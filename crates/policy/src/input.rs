@@ -1,28 +1,28 @@
-//! What a decision is made from.
+//! Input of a decision.
 
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, SessionId};
-use proctor_core::normalise::Facts;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
+use proctor_facts::Facts;
 
 /// A secret or personal datum that was found and cut (or left visible, for kinds that stay).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSecret {
     /// The kind's name: `OpenAiKey`, `EmailAddress`, `Custom`, …
     pub kind: String,
-    /// Where, as a JSONPath from the action: `$.args.api_key`.
+    /// JSONPath from the action: `$.args.api_key`.
     pub path: String,
 }
 
-/// Everything that a decision reads besides the past. Facts are as cut: no secret is in them.
+/// Input of a decision, apart from the past. Secrets are redacted from the facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     /// The action.
     pub facts: Facts,
-    /// What the scanner found in it.
+    /// Secrets that the scanner found in it.
     pub findings: Vec<FoundSecret>,
-    /// Who acts.
+    /// Caller.
     pub caller: Caller,
     /// The agent, as claimed.
     pub agent: String,

@@ -15,25 +15,60 @@ pub enum Segment {
     Every,
 }
 
-/// Reads a path; the error says what is wrong.
+/// Most segments of a path.
+const MAX_SEGMENTS: usize = 64;
+
+/// A text that is not a path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonPathError {
+    /// The first character is not `$`.
+    #[error("a path starts with `$`")]
+    NoRoot,
+    /// Too many segments.
+    #[error("a path has at most {MAX_SEGMENTS} steps")]
+    TooLong,
+    /// A `.` without a name.
+    #[error("a name is missing after `.`")]
+    NoName,
+    /// Something other than a number or `*` between brackets.
+    #[error("`{0}` is not an index")]
+    Index(String),
+    /// An opening bracket without its closing one.
+    #[error("`]` is missing")]
+    UnclosedBracket,
+    /// A quoted name without a closing bracket.
+    #[error("`]` is missing after `'`")]
+    UnclosedBracketAfterQuote,
+    /// A quoted name without its closing quote.
+    #[error("`'` is missing")]
+    UnclosedQuote,
+    /// A backslash before something other than a quote or a backslash.
+    #[error("only `\\'` and `\\\\` are escapes")]
+    Escape,
+    /// A character that begins no segment.
+    #[error("expected `.`, `[` or the end")]
+    NotASegment,
+}
+
+/// Parses a path.
 ///
 /// ```
 /// use proctor_policy::json_path::{Segment, parse};
 /// assert_eq!(parse("$.a['b c'][*]").unwrap(), [Segment::Name("a".into()), Segment::Name("b c".into()), Segment::Every]);
 /// assert!(parse("a.b").is_err());
 /// ```
-pub fn parse(path: &str) -> Result<Vec<Segment>, String> {
-    let Some(mut rest) = path.strip_prefix('$') else { return Err("a path starts with `$`".to_owned()) };
+pub fn parse(path: &str) -> Result<Vec<Segment>, JsonPathError> {
+    let Some(mut rest) = path.strip_prefix('$') else { return Err(JsonPathError::NoRoot) };
     let mut segments = Vec::new();
     while !rest.is_empty() {
-        if segments.len() >= 64 {
-            return Err("a path has at most 64 steps".to_owned());
+        if segments.len() >= MAX_SEGMENTS {
+            return Err(JsonPathError::TooLong);
         }
         if let Some(after) = rest.strip_prefix('.') {
             let end = after.find(['.', '[']).unwrap_or(after.len());
             let (name, tail) = after.split_at(end);
             if name.is_empty() {
-                return Err("a name is missing after `.`".to_owned());
+                return Err(JsonPathError::NoName);
             }
             segments.push(if name == "*" { Segment::Every } else { Segment::Name(name.to_owned()) });
             rest = tail;
@@ -42,20 +77,24 @@ pub fn parse(path: &str) -> Result<Vec<Segment>, String> {
             segments.push(Segment::Name(name));
             rest = tail;
         } else if let Some(after) = rest.strip_prefix('[') {
-            let Some((inside, tail)) = after.split_once(']') else { return Err("`]` is missing".to_owned()) };
+            let Some((inside, tail)) = after.split_once(']') else {
+                return Err(JsonPathError::UnclosedBracket);
+            };
             segments.push(match inside {
                 "*" => Segment::Every,
-                digits => Segment::Index(digits.parse().map_err(|_| format!("`{digits}` is not an index"))?),
+                digits => {
+                    Segment::Index(digits.parse().map_err(|_| JsonPathError::Index(digits.to_owned()))?)
+                }
             });
             rest = tail;
         } else {
-            return Err("expected `.`, `[` or the end".to_owned());
+            return Err(JsonPathError::NotASegment);
         }
     }
     Ok(segments)
 }
 
-fn quoted(text: &str) -> Result<(String, &str), String> {
+fn quoted(text: &str) -> Result<(String, &str), JsonPathError> {
     let mut name = String::new();
     let mut characters = text.char_indices();
     while let Some((at, character)) = characters.next() {
@@ -64,17 +103,17 @@ fn quoted(text: &str) -> Result<(String, &str), String> {
                 let rest = text.get(at + 1..).unwrap_or_default();
                 return match rest.strip_prefix(']') {
                     Some(tail) => Ok((name, tail)),
-                    None => Err("`]` is missing after `'`".to_owned()),
+                    None => Err(JsonPathError::UnclosedBracketAfterQuote),
                 };
             }
             '\\' => match characters.next() {
                 Some((_, escaped @ ('\'' | '\\'))) => name.push(escaped),
-                _ => return Err("only `\\'` and `\\\\` are escapes".to_owned()),
+                _ => return Err(JsonPathError::Escape),
             },
             other => name.push(other),
         }
     }
-    Err("`'` is missing".to_owned())
+    Err(JsonPathError::UnclosedQuote)
 }
 
 /// The value at a path without `[*]`.
@@ -178,7 +217,7 @@ mod tests {
             ("$['a", "`'` is missing"),
             ("$a", "expected"),
         ] {
-            assert!(parse(path).unwrap_err().contains(problem), "{path}");
+            assert!(parse(path).unwrap_err().to_string().contains(problem), "{path}");
         }
     }
 }

@@ -5,10 +5,10 @@ use proctor_core::decision::Decision;
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
 use proctor_core::json::Json;
-use proctor_core::normalise::SEMANTICS;
 use proctor_core::record::{Envelope, RecordKind, claimed};
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
+use proctor_facts::SEMANTICS;
 
 use crate::body::{cut_all, decision_body};
 use crate::budgets::Crossing;
@@ -26,7 +26,7 @@ pub struct Request<'a> {
     pub action: &'a Action,
     /// Without its secrets.
     pub prepared: Prepared,
-    /// Who acts.
+    /// Caller.
     pub caller: &'a Caller,
     /// The agent, as claimed.
     pub agent: &'a str,
@@ -53,7 +53,7 @@ pub struct Judgement {
     pub body: Vec<u8>,
     /// Alarms to raise, by code.
     pub alarms: Vec<&'static str>,
-    /// Everything that was said about the action.
+    /// Opinions of all rules, sections and modules.
     pub opinions: Vec<Opinion>,
     /// The agent has to be suspended: the cause and the reason.
     pub suspend: Option<(&'static str, String)>,

@@ -1,4 +1,4 @@
-//! May the agent do this? Policy documents, rules, secrets, budgets, approvals: one evaluation path, synchronous and
+//! Policy evaluation: documents, rules, secrets, budgets, approvals. One evaluation path, synchronous and
 //! deterministic. Clock, randomness and the past are arguments, so a decision can be derived again from what it read.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! What is valid but probably not meant, or weaker than it looks.
+//! Warnings about documents that are valid but probably not meant, or weaker than they look.
 
 mod advice;
 
@@ -8,14 +8,14 @@ use proctor_core::decision::Effect;
 
 use crate::document::{ActiveHours, CredentialAction, Document, DocumentScope, Position, Rule};
 
-/// Something in a document that its author should look at.
+/// Warning about a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Warning {
     /// The source's name.
     pub file: String,
-    /// Where in it.
+    /// Position in it.
     pub at: Position,
-    /// What it is.
+    /// Role.
     pub message: String,
 }
 

@@ -1,31 +1,87 @@
-//! Policies in other languages: Cedar and Rego. Both see the same record and give opinions that are combined with those of the
-//! rules.
+//! Policy modules in other languages: Cedar (feature `cedar`) and Rego (feature `rego`). Both see the same record and give opinions
+//! that are combined with those of the rules. A document that names a module whose language was not compiled in is refused.
 //!
 //! The record has `action` (the facts, as conditions see them), `agent` (name, principal, team, org, and what the registry
 //! knows: `risk_tier`, depth, parent, `parent_risk_tier`, children, `is_registered`, age in whole seconds, `team_agents`), `session`
-//! (id) and `time` (now, hour, minute, weekday, date; UTC). What happened before is not in it: `session.called(…)`, marks and
+//! (id) and `time` (now, hour, minute, weekday, date; UTC). What happened before is not in it: `session.called(…)`, taints and
 //! budgets are for conditions, whose questions are known before they are asked.
 
+#[cfg(feature = "cedar")]
 pub mod cedar;
+#[cfg(feature = "rego")]
 pub mod rego;
 
+#[cfg(any(feature = "cedar", feature = "rego"))]
+mod bounds;
+#[cfg(any(feature = "cedar", feature = "rego"))]
 mod record;
-mod shape;
 
 use proctor_core::decision::Effect;
 
-/// What a module says about an action.
+use crate::input::Input;
+use crate::question::Memory;
+
+/// The language of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    Cedar,
+    Rego,
+}
+
+impl Language {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Language::Cedar => "Cedar",
+            Language::Rego => "Rego",
+        }
+    }
+
+    /// Whether the cargo feature of the language is on.
+    pub(crate) const fn is_compiled_in(self) -> bool {
+        match self {
+            Language::Cedar => cfg!(feature = "cedar"),
+            Language::Rego => cfg!(feature = "rego"),
+        }
+    }
+}
+
+/// A compiled module.
+pub(crate) trait Engine: Send + Sync {
+    /// The module's opinions about an action.
+    fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion>;
+}
+
+/// Compiles a module.
+pub(crate) fn compile(
+    language: Language,
+    file: &str,
+    text: &str,
+) -> Result<Box<dyn Engine>, Vec<ModuleProblem>> {
+    match language {
+        #[cfg(feature = "cedar")]
+        Language::Cedar => Ok(Box::new(cedar::CedarModule::compile(file, text)?)),
+        #[cfg(feature = "rego")]
+        Language::Rego => Ok(Box::new(rego::RegoModule::compile(file, text)?)),
+        #[cfg(not(all(feature = "cedar", feature = "rego")))]
+        _ => {
+            let message = format!("this build reads no {} modules", language.name());
+            Err(vec![ModuleProblem::at(file, text, 0, message)])
+        }
+    }
+}
+
+/// A module's statement about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opinion {
-    /// What the action should get.
+    /// Effect.
     pub effect: Effect,
     /// The rule that says so.
     pub rule: String,
-    /// Why; may be empty.
+    /// Reason; may be empty.
     pub reason: String,
 }
 
-/// Something wrong with a module, and where: line and column count from 1.
+/// A problem in a module's text; line and column count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct ModuleProblem {
@@ -35,7 +91,7 @@ pub struct ModuleProblem {
     pub line: usize,
     /// The column, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -58,16 +114,19 @@ impl ModuleProblem {
 }
 
 /// Whether a text can be the identifier of a rule.
+#[cfg(any(feature = "cedar", feature = "rego"))]
 fn is_rule_id(id: &str) -> bool {
     (1..=128).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'.' | b'_' | b'-'))
 }
 
-/// A text for a reason: long ones are cut.
-fn cut(text: &str) -> String {
+/// Truncates a reason to 1000 characters.
+#[cfg(any(feature = "cedar", feature = "rego"))]
+fn truncate(text: &str) -> String {
     const MAX: usize = 1000;
     if text.chars().count() > MAX { text.chars().take(MAX).chain(['…']).collect() } else { text.to_owned() }
 }
 
 #[cfg(test)]
+#[cfg(any(feature = "cedar", feature = "rego"))]
 mod tests;

@@ -1,6 +1,6 @@
-//! A policy: all documents and modules in force, compiled once and then only read.
+//! Compiled policy: all documents and modules in force, immutable.
 
-mod about;
+mod applicable;
 mod compile;
 mod index;
 mod source;
@@ -11,12 +11,11 @@ use proctor_core::decision::Effect;
 use proctor_core::digest::Digest;
 use proctor_core::session::Caller;
 
-use crate::advice::{Advice, Part};
+use crate::advice::{Advice, CompiledSection};
 use crate::condition::Condition;
 use crate::document::{CredentialAction, Document, DocumentScope, Rule};
 use crate::input::Input;
-use crate::modules::cedar::CedarModule;
-use crate::modules::rego::RegoModule;
+use crate::modules::Engine;
 use crate::scan::Scanner;
 
 pub(crate) use compile::strictest_credential_action;
@@ -47,17 +46,12 @@ pub(crate) struct CompiledRule {
 
 pub(crate) struct CompiledModule {
     pub(crate) document: usize,
-    pub(crate) engine: ModuleEngine,
+    pub(crate) engine: Box<dyn Engine>,
 }
 
 struct CompiledAdvice {
     document: usize,
-    part: Arc<Part>,
-}
-
-pub(crate) enum ModuleEngine {
-    Cedar(Box<CedarModule>),
-    Rego(Box<RegoModule>),
+    part: Arc<CompiledSection>,
 }
 
 impl Policy {
@@ -95,12 +89,12 @@ impl Policy {
         &self.documents
     }
 
-    /// How many rules all documents have together.
+    /// Number of rules in all documents.
     pub fn rule_count(&self) -> usize {
         self.rules.len()
     }
 
-    /// What `lint` would say.
+    /// Warnings of `lint`.
     pub fn warnings(&self) -> &[crate::lint::Warning] {
         &self.warnings
     }
@@ -124,7 +118,7 @@ impl Policy {
         all
     }
 
-    /// What this caller is told when it asks for advice: what all documents say that speak about it.
+    /// Advice for a caller, from all documents that apply to it.
     pub fn advice(&self, caller: &Caller) -> Advice {
         let about = |advice: &&CompiledAdvice| {
             self.documents.get(advice.document).is_some_and(|document| covers(&document.scope, caller))
@@ -138,7 +132,7 @@ impl Policy {
 
     /// Whether e-mail addresses are cut like secrets: some document says what to do about credentials, or has a rule that redacts
     /// what is found.
-    pub(crate) fn cuts_email(&self) -> bool {
+    pub(crate) fn redacts_email(&self) -> bool {
         self.credential_action.is_some()
             || self.rules.iter().any(|rule| rule.rule.then == Effect::Redact && rule.rule.paths.is_none())
     }
@@ -159,23 +153,23 @@ impl std::fmt::Debug for Policy {
     }
 }
 
-/// Whether a document speaks about this action.
+/// Whether a document applies to this action.
 pub(crate) fn applies(scope: &DocumentScope, input: &Input) -> bool {
     applies_to(scope, input, &input.caller)
 }
 
-/// Whether a document would speak about this action if it were that caller's.
+/// Whether a document would apply to this action if it were that caller's.
 pub(crate) fn applies_to(scope: &DocumentScope, input: &Input, caller: &Caller) -> bool {
     match scope {
         DocumentScope::Tool(tool) => {
             tool.eq_ignore_ascii_case(&input.facts.name)
-                || proctor_core::normalise::tool::canonical_name(tool) == input.facts.tool
+                || proctor_facts::tool::canonical_name(tool) == input.facts.tool
         }
         _ => covers(scope, caller),
     }
 }
 
-/// Whether a document speaks about everything that this caller does; one for a tool does not.
+/// Whether a document applies to everything that this caller does; one for a tool does not.
 fn covers(scope: &DocumentScope, caller: &Caller) -> bool {
     match scope {
         DocumentScope::Global => true,
@@ -193,7 +187,7 @@ fn is_named(agent: &str, name: &str) -> bool {
         || (name.starts_with("id-") && crate::scan::identifier(agent) == name)
 }
 
-/// What a document may call a principal: its whole name; for an agent also the identifier that it registered with, which for one without a
+/// Names by which a document may mean a principal: its whole name; for an agent also the identifier that it registered with, which for one without a
 /// key is the last part.
 fn names_of(principal: &str) -> Vec<&str> {
     let mut names = vec![principal];

@@ -1,83 +1,82 @@
-//! From an action as sent to what rules see and what is written: normalise, scan, cut.
+//! Preparation of an action: normalise, scan, redact.
 
-use proctor_core::action::Action;
+use proctor_core::action::{Action, MemberMut};
 use proctor_core::json::Json;
-use proctor_core::normalise::{Facts, PathResolver, normalise};
+use proctor_facts::{Fact, Facts, PathResolver, normalise};
 
 use crate::input::FoundSecret;
 use crate::policy::Policy;
 use crate::scan::{FindingKind, JsonFinding, MAX_REPORTED_FINDINGS, Scanner};
 
-/// An action without its secrets.
+/// An action with its secrets redacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// The facts, as cut.
+    /// The facts, redacted.
     pub facts: Facts,
-    /// What was found.
+    /// Kind of secret.
     pub findings: Vec<FoundSecret>,
 }
 
-/// Normalises, scans and cuts an action. Derived facts are derived before cutting and cut one by one, so that cutting never
+/// Normalises, scans and redacts an action. Derived facts are derived before redaction and redacted one by one, so that redaction never
 /// hides a command, path or host from a rule.
 pub fn prepare(policy: &Policy, action: &Action, resolver: Option<&dyn PathResolver>) -> Prepared {
     let mut facts = normalise(action, resolver);
-    let mut cutter = Cutter {
+    let mut redactor = Redactor {
         scanner: policy.scanner(),
-        keep_email: !policy.cuts_email(),
+        keep_email: !policy.redacts_email(),
         findings: Vec::new(),
         clean: Vec::new(),
     };
-    for (path, value) in
-        [("$.args", &mut facts.args), ("$.result", &mut facts.result), ("$.metadata", &mut facts.metadata)]
-    {
-        cutter.json(path, value);
+    // The three passes fix the order of the findings: first those in JSON, then those in texts.
+    for fact in Fact::ALL {
+        if let MemberMut::Json(value) = fact.get_mut(&mut facts) {
+            redactor.json(fact.path(), value);
+        }
     }
     // What rules compare piece by piece is cut piece by piece: only the piece with the secret goes.
-    for (path, text, separators) in [
-        ("$.name", &mut facts.name, &[][..]),
-        ("$.tool", &mut facts.tool, &[][..]),
-        ("$.operation", &mut facts.operation, &[][..]),
-        ("$.path", &mut facts.path, &['/'][..]),
-        ("$.command", &mut facts.command, &[' ', '/'][..]),
-        ("$.host", &mut facts.host, &['.'][..]),
-        ("$.url", &mut facts.url, &['/', '?', '&', '=', '#'][..]),
-        ("$.model", &mut facts.model, &[][..]),
-        ("$.text", &mut facts.text, &[][..]),
-        ("$.cwd", &mut facts.cwd, &['/'][..]),
-        ("$.door", &mut facts.door, &[][..]),
-    ] {
-        if sent(action, path) {
-            cutter.report_text(path, text);
-        }
-        cutter.pieces(text, separators);
-    }
-    for list in [&mut facts.paths, &mut facts.writes] {
-        for path in list {
-            cutter.pieces(path, &['/']);
+    for fact in Fact::ALL {
+        if let MemberMut::Text(text) = fact.get_mut(&mut facts) {
+            if is_sent(action, *fact) {
+                redactor.report_text(fact.path(), text);
+            }
+            redactor.pieces(text, separators(*fact));
         }
     }
-    facts.hosts.iter_mut().for_each(|host| cutter.pieces(host, &['.']));
-    facts.commands.iter_mut().for_each(|command| cutter.pieces(command, &[' ', '/']));
-    for text in &mut facts.unknown {
-        cutter.pieces(text, &[' ', '/']);
+    for fact in Fact::ALL {
+        if let MemberMut::Texts(texts) = fact.get_mut(&mut facts) {
+            for text in texts {
+                redactor.pieces(text, separators(*fact));
+            }
+        }
     }
-    Prepared { facts, findings: cutter.findings }
+    Prepared { facts, findings: redactor.findings }
 }
 
-/// Whether the fact at this path was sent as such; derived ones are cut but not reported, because what they derive from is.
-fn sent(action: &Action, path: &str) -> bool {
-    match path {
-        "$.name" => !action.name.is_empty(),
-        "$.path" => !action.path.is_empty(),
-        "$.command" => !action.command.is_empty(),
-        "$.host" => !action.host.is_empty(),
-        "$.url" => !action.url.is_empty(),
-        "$.tool" => false,
+/// The characters between the pieces of a fact that rules compare one by one.
+const fn separators(fact: Fact) -> &'static [char] {
+    match fact {
+        Fact::Path | Fact::Cwd | Fact::Paths | Fact::Writes => &['/'],
+        Fact::Command | Fact::Commands | Fact::Unknown => &[' ', '/'],
+        Fact::Host | Fact::Hosts => &['.'],
+        Fact::Url => &['/', '?', '&', '=', '#'],
+        _ => &[],
+    }
+}
+
+/// Whether a text fact was sent as such; derived ones are cut but not reported, because what they derive from is.
+fn is_sent(action: &Action, fact: Fact) -> bool {
+    match fact {
+        Fact::Name => !action.name.is_empty(),
+        Fact::Path => !action.path.is_empty(),
+        Fact::Command => !action.command.is_empty(),
+        Fact::Host => !action.host.is_empty(),
+        Fact::Url => !action.url.is_empty(),
+        Fact::Tool => false,
         _ => true,
     }
 }
 
-struct Cutter<'a> {
+struct Redactor<'a> {
     scanner: &'a Scanner,
     keep_email: bool,
     findings: Vec<FoundSecret>,
@@ -85,18 +84,18 @@ struct Cutter<'a> {
     clean: Vec<String>,
 }
 
-/// How many clean texts are remembered, and how long they may be.
+/// Most clean texts that are cached, and their greatest length.
 const MAX_CLEAN: usize = 32;
 const MAX_CLEAN_BYTES: usize = 4096;
 
-impl Cutter<'_> {
+impl Redactor<'_> {
     fn json(&mut self, path: &str, value: &mut Json) {
         if value.is_null() {
             return;
         }
         let keep_email = self.keep_email;
         let (cut, found) =
-            self.scanner.cut_json(value, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
+            self.scanner.redact_json(value, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
         if !found.is_empty() {
             *value = cut;
         }
@@ -126,7 +125,7 @@ impl Cutter<'_> {
         if !self.is_clean(text) {
             let keep_email = self.keep_email;
             let (_, found) =
-                self.scanner.cut_text(text, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
+                self.scanner.redact_text(text, path, &|kind| keep_email && kind == FindingKind::EmailAddress);
             self.report(found);
         }
     }
@@ -139,7 +138,7 @@ impl Cutter<'_> {
         }
         let keep_email = self.keep_email;
         let keep = |kind: FindingKind| keep_email && kind == FindingKind::EmailAddress;
-        let (whole, found) = self.scanner.cut_text(text, "", &keep);
+        let (whole, found) = self.scanner.redact_text(text, "", &keep);
         if !found.iter().any(|finding| !keep(finding.kind)) {
             return;
         }
@@ -150,11 +149,11 @@ impl Cutter<'_> {
                     Some((at, last)) if separators.contains(&last) => piece.split_at(at),
                     _ => (piece, ""),
                 };
-                self.scanner.cut_text(inner, "", &keep).0 + separator
+                self.scanner.redact_text(inner, "", &keep).0 + separator
             })
             .collect();
         // Only what stays clean as a whole may stay in pieces.
-        let (_, left) = self.scanner.cut_text(&by_piece, "", &keep);
+        let (_, left) = self.scanner.redact_text(&by_piece, "", &keep);
         *text = if left.iter().any(|finding| !keep(finding.kind)) { whole } else { by_piece };
     }
 
@@ -168,12 +167,12 @@ impl Cutter<'_> {
     }
 }
 
-/// A text without its secrets, for records that are not decisions.
-pub fn cut_text(policy: &Policy, text: &str) -> String {
-    policy.scanner().cut_text(text, "$", &|_| false).0
+/// Redacts a text, for records that are not decisions.
+pub fn redact_text(policy: &Policy, text: &str) -> String {
+    policy.scanner().redact_text(text, "$", &|_| false).0
 }
 
-/// A value without its secrets, for records that are not decisions.
-pub fn cut_json(policy: &Policy, value: &Json) -> Json {
-    policy.scanner().cut_json(value, "$", &|_| false).0
+/// Redacts a value, for records that are not decisions.
+pub fn redact_json(policy: &Policy, value: &Json) -> Json {
+    policy.scanner().redact_json(value, "$", &|_| false).0
 }

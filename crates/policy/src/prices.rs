@@ -1,8 +1,8 @@
-//! What a call to a language model is expected to cost, where the caller does not say. The table is part of the evaluator's
+//! Expected cost of a call to a language model, where the caller does not say. The table is part of the evaluator's
 //! semantic version.
 
 use proctor_core::action::ActionKind;
-use proctor_core::normalise::Facts;
+use proctor_facts::Facts;
 use rust_decimal::Decimal;
 
 /// Tokens that a call is taken to have when it does not say.
@@ -20,7 +20,7 @@ const PRICES: [(&str, i64, i64); 8] = [
     ("command-r-plus", 3_000, 15_000),
     ("command-r", 500, 1_500),
 ];
-/// What an unknown model costs: as much as the dearest usual one.
+/// Price of an unknown model: that of the dearest usual one.
 const UNKNOWN: (i64, i64) = (15_000, 75_000);
 
 fn prices(model: &str) -> (i64, i64) {
@@ -29,7 +29,7 @@ fn prices(model: &str) -> (i64, i64) {
     known.map_or(UNKNOWN, |(_, prompt, completion)| (*prompt, *completion))
 }
 
-/// What a call to a model has cost in USD, by the tokens that it really took.
+/// Cost of a call to a model in USD, by the tokens that it really took.
 pub fn actual_cost(model: &str, prompt_tokens: u64, completion_tokens: u64) -> Decimal {
     let (prompt, completion) = prices(model);
     // Millionths of a dollar for a thousand tokens are billionths for one.

@@ -1,4 +1,4 @@
-//! What a decision may ask about the past. Every question and its answer go into the read-set, so that the decision can be
+//! Questions of a decision about the past. Every question and its answer go into the read-set, so that the decision can be
 //! derived again from them alone.
 
 use rust_decimal::Decimal;
@@ -16,14 +16,14 @@ pub enum Scope {
     Agent,
 }
 
-/// Who pays.
+/// Account that is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Account {
     /// The principal, for itself and for the agents that it has started.
     Agent,
-    /// Its team.
+    /// Team.
     Team,
-    /// Its organisation.
+    /// Organisation.
     Org,
 }
 
@@ -38,7 +38,7 @@ impl Account {
     }
 }
 
-/// What is counted.
+/// Unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unit {
     /// Money, in US dollars.
@@ -63,67 +63,67 @@ impl Unit {
 /// A question about the past, as seen by one action of one caller in one session at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Question {
-    /// How many actions whose tool (either name) matches the glob were let through. Answer: `Count`.
+    /// Number of actions whose tool (either name) matches the glob and that were let through. Answer: `Count`.
     Called(Scope, String),
-    /// How long ago the last such action was. Answer: `Micros`, `None` if never.
+    /// Time since the last such action. Answer: `Micros`, `None` if never.
     Since(Scope, String),
-    /// How many such actions were denied, asked about or deferred. Answer: `Count`.
+    /// Number of such actions that were denied, asked about or deferred. Answer: `Count`.
     Denied(Scope, String),
-    /// Whether the mark was set. Answer: `Truth`.
+    /// Whether the taint was set. Answer: `Truth`.
     Tainted(Scope, String),
     /// Whether the memory overflowed, so that the answers above cannot be trusted. Answer: `Truth`.
     Overflowed(Scope),
-    /// What the account has spent since that moment. Answer: `Amount`.
+    /// Spending of the account since that moment. Answer: `Amount`.
     Spent(Account, Unit, Timestamp),
-    /// What the account of that principal, one above the caller, has spent since that moment. Answer: `Amount`.
+    /// Spending of that principal's account, one above the caller, since that moment. Answer: `Amount`.
     SpentAbove(String, Unit, Timestamp),
-    /// How full the bucket of this tool and this hourly limit is, in millionths of a call. Answer: `Level`.
+    /// Level of the token bucket for this tool and this hourly limit, in millionths of a call. Answer: `Level`.
     Rate(String, u32),
     /// The approval that this principal has open for this very action. Answer: `Approval`.
     Approval,
-    /// What the registry knows of the principal, and whether it or the named operation (`trace:span`, or empty) is stopped. Answer:
-    /// `Standing`.
-    Standing(String),
-    /// How often the principal has proposed this very action in about so many seconds before now. Answer: `Count`.
+    /// Status of the principal in the registry, and whether it or the named operation (`trace:span`, or empty) is stopped. Answer:
+    /// `AgentStatus`.
+    AgentStatus(String),
+    /// Number of times that the principal proposed this very action in about so many seconds before now. Answer: `Count`.
     Repeats(u32),
-    /// How many actions the principal has proposed a minute in the last hour. Answer: `Pace`.
+    /// Actions per minute that the principal proposed in the last hour. Answer: `Pace`.
     Pace,
 }
 
-/// What the registry knows of a principal.
+/// Status of a principal in the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Standing {
-    /// Why nothing may be done now, if that is so.
+pub struct AgentStatus {
+    /// Suspension, kill or stop in force, if any.
     pub stop: Option<Stop>,
     /// Risk tier: `low`, `medium`, `high`, `critical`, or empty.
     pub risk: String,
     /// The principal that started it; empty if none.
     pub parent: String,
-    /// That one's risk tier.
+    /// Risk tier of the parent.
     pub parent_risk: String,
-    /// How many agents stand above it.
+    /// Number of agents above it.
     pub depth: u32,
-    /// How many it has started that are registered.
+    /// Number of registered children.
     pub children: u64,
     /// When it registered; `None`: it is not registered.
     pub registered_at: Option<Timestamp>,
     /// Whether it asked to be only observed.
     pub observe: bool,
-    /// How many registered agents its team has.
+    /// Number of registered agents in its team.
     pub team_agents: u64,
     /// The name that it registered with, of one that asked to be only observed; empty if none.
     pub name: String,
-    /// Those whose budgets it spends from: the one that started it, and so on up.
+    /// Ancestors whose budgets it spends from, the parent first.
     pub above: Vec<Caller>,
 }
 
-/// Why an agent or an operation is stopped.
+/// Stop of an agent or an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     /// The rule that answers name: `agent.suspended`, `agent.killed`, `agent.parent_stopped`, `operation.paused`,
     /// `operation.terminated`.
     pub rule: String,
-    /// Why, for people.
+    /// Reason, for people.
     pub reason: String,
 }
 
@@ -132,7 +132,7 @@ pub struct Stop {
 pub struct Pace {
     /// In the present minute, this action not counted.
     pub current: u64,
-    /// How many whole minutes before it are known, at most 60.
+    /// Number of whole minutes before it that are known, at most 60.
     pub minutes: u64,
     /// Actions in those, together.
     pub sum: u64,
@@ -140,21 +140,21 @@ pub struct Pace {
     pub squares: u64,
 }
 
-/// What became of an approval.
+/// State of an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalState {
     /// Nobody has decided yet.
     Waiting,
     /// Granted, and not used yet.
     Granted {
-        /// Who granted it.
+        /// Approver.
         by: String,
     },
     /// Refused, and the asker has not been told yet.
     Refused {
-        /// Who refused it.
+        /// Approver.
         by: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
@@ -162,11 +162,11 @@ pub enum ApprovalState {
 /// An approval as a decision sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalView {
-    /// Its identifier.
+    /// Identifier.
     pub id: ApprovalId,
     /// When it expires to deny; for a granted one, when the grant does.
     pub expires: Timestamp,
-    /// Its state.
+    /// State.
     pub state: ApprovalState,
 }
 
@@ -185,13 +185,13 @@ pub enum Answer {
     Level(u64),
     /// The approval, if there is one.
     Approval(Option<ApprovalView>),
-    /// What the registry knows; `None`: nothing.
-    Standing(Option<Box<Standing>>),
+    /// Status in the registry; `None`: unknown to it.
+    AgentStatus(Option<Box<AgentStatus>>),
     /// Actions a minute.
     Pace(Pace),
 }
 
-/// Where answers come from: the live state, or a read-set. `None` means that the answer is not to be had, which denies a
+/// Source of answers: the live state, or a read-set. `None` means that there is no answer, which denies a
 /// live action and makes a recorded one undecidable.
 pub trait Memory {
     /// Answers a question.

@@ -17,12 +17,12 @@ pub use json::ReadSetError;
 /// The most different questions that one decision may ask. Further ones get no answer, which denies.
 pub const MAX_QUESTIONS: usize = 1024;
 
-/// Everything that a decision read.
+/// Inputs and answers that a decision read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadSet {
-    /// What it was made from.
+    /// Input of the decision.
     pub input: Input,
-    /// What it asked about the past, in order of first asking, and the answers.
+    /// Questions about the past and their answers, in order of first asking.
     pub asked: Vec<(Question, Answer)>,
     /// The evaluator's semantic version.
     pub semantics: String,
@@ -51,7 +51,7 @@ pub struct RecordingMemory<'a> {
 #[derive(Default)]
 struct Asked {
     pairs: Vec<(Question, Answer)>,
-    /// Where a question stands in `pairs`; only kept once there are many.
+    /// Index of each question in `pairs`; only kept once there are many.
     places: HashMap<Question, usize>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> RecordingMemory<'a> {
         RecordingMemory { memory, asked: RefCell::default() }
     }
 
-    /// What was asked and answered, in order of first asking.
+    /// Questions and answers, in order of first asking.
     pub fn into_asked(self) -> Vec<(Question, Answer)> {
         self.asked.into_inner().pairs
     }

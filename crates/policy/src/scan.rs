@@ -9,7 +9,6 @@ mod custom;
 mod digits;
 mod email;
 mod entropy;
-mod fuzz;
 mod identifier;
 mod json;
 mod kind;
@@ -30,8 +29,7 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-pub use custom::PatternError;
-pub use fuzz::fuzz_scan;
+pub use custom::{PatternError, PatternProblem};
 pub use identifier::identifier;
 pub use json::{JsonFinding, MAX_JSON_DEPTH, MAX_REPORTED_FINDINGS};
 pub use kind::FindingKind;
@@ -44,7 +42,7 @@ use custom::CustomPatterns;
 /// One finding: what it is, and where it stands as UTF-8 byte offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
-    /// What was found.
+    /// Kind of secret.
     pub kind: FindingKind,
     /// The first byte of the finding.
     pub offset: usize,

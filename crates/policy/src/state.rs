@@ -1,4 +1,4 @@
-//! What is known of the past when a decision is made: a pure fold over envelopes.
+//! State that decisions are made from: a pure fold over envelopes.
 //!
 //! [`State::apply`] is the only way the state changes, and it looks at nothing but the envelope and its sequence. It gives the
 //! rows that changed; all rows together are the state, and [`State::load`] makes the same state of them again.
@@ -16,14 +16,14 @@
 //!   until when the grant holds (absent: as before). The first one counts, if it comes before expiry and not from the asker.
 //! * `retracted`: a copy of the decision's envelope with its own `id` and `time`, `kind` `retracted`, `links` the sequence of the
 //!   decision, and without `once` and `body`. From then on the decision counts as a deny.
-//! * `alarm` and `session` are counted in the list of sessions. Marks (`taints`) of a record that is not a decision are set.
+//! * `alarm` and `session` are counted in the list of sessions. Taints of a record that is not a decision are set.
 
 mod agents;
 mod approvals;
+mod history;
 mod meters;
 mod minutes;
 mod pace;
-mod past;
 mod rates;
 mod registry;
 mod row;
@@ -46,19 +46,19 @@ pub use row::{Row, StateDamage};
 pub use sessions::SessionInfo;
 pub use view::View;
 
-/// How long spending, idle sessions and the minutes of decisions are kept: 33 days, a month and a bit.
+/// Retention of spending, idle sessions and the minutes of decisions: 33 days, a month and a bit.
 const KEPT_MINUTES: i64 = 33 * 24 * 60;
 
-/// How much is remembered. What does not fit makes a memory overflow, which denies whatever asks it.
+/// Bounds of the state. An overflow denies whatever asks the memory concerned.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Different tools in one session.
     session_tools: usize,
-    /// Different marks in one session.
+    /// Different taints in one session.
     session_taints: usize,
     /// Different tools of one principal in 24 hours.
     agent_tools: usize,
-    /// Different marks of one principal in 24 hours.
+    /// Different taints of one principal in 24 hours.
     agent_taints: usize,
     /// Sessions; beyond it the one that was idle longest is forgotten.
     sessions: usize,
@@ -151,8 +151,8 @@ impl State {
             }
             _ => {}
         }
-        self.meters.sweep(envelope.time, &mut rows);
-        self.approvals.sweep(self.limits, envelope.time, &mut rows);
+        self.meters.expire(envelope.time, &mut rows);
+        self.approvals.expire(self.limits, envelope.time, &mut rows);
         rows
     }
 
@@ -190,7 +190,7 @@ impl State {
         self.approvals.retract(envelope, rows);
     }
 
-    /// The past as one action sees it.
+    /// Answers about the past for one action.
     pub fn view<'a>(
         &'a self,
         caller: &'a Caller,
@@ -206,7 +206,7 @@ impl State {
         self.approvals.list()
     }
 
-    /// One approval.
+    /// Approval by its identifier.
     pub fn approval(&self, id: ApprovalId) -> Option<&ApprovalInfo> {
         self.approvals.get(id)
     }
@@ -216,7 +216,7 @@ impl State {
         self.sessions.list()
     }
 
-    /// One session.
+    /// Session by its identifier.
     pub fn session(&self, id: SessionId) -> Option<&SessionInfo> {
         self.sessions.get(id)
     }
@@ -278,8 +278,11 @@ impl State {
             };
             read.ok_or_else(|| damage("an unreadable value"))?;
         }
-        let no_summary =
-            |key| StateDamage { fold: sessions::FOLD.to_owned(), key, problem: "no row of its own" };
+        let no_summary = |sessions::MissingSummary(id)| StateDamage {
+            fold: sessions::FOLD.to_owned(),
+            key: id.to_string(),
+            problem: "no row of its own",
+        };
         state.sessions.finish_load().map_err(no_summary)?;
         state.agents.finish_load();
         state.meters.finish_load();
@@ -290,8 +293,8 @@ impl State {
     }
 }
 
-/// Decisions set their marks when they let through, other records always.
-fn sets_marks(envelope: &Envelope) -> bool {
+/// Decisions set their taints when they let through, other records always.
+fn sets_taints(envelope: &Envelope) -> bool {
     !envelope.taints.is_empty()
         && match envelope.kind {
             RecordKind::Decision => envelope.decision.is_some_and(Effect::lets_through),

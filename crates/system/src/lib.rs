@@ -5,9 +5,9 @@ pub mod private;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use proctor_core::normalise::PathResolver;
 use proctor_core::random::Randomness;
 use proctor_core::time::{Clock, Timestamp};
+use proctor_facts::PathResolver;
 
 /// The machine's clock.
 #[derive(Debug, Clone, Copy)]

@@ -1,22 +1,60 @@
-//! The strict, bounded reader. It keeps its own stack, so that depth costs heap and is checked, never the thread's stack.
+//! Strict, bounded JSON parser. Its stack is on the heap and bounded, so that nesting never overflows the thread's stack.
 
 use std::collections::HashSet;
 
 use super::Json;
 
-/// How deep arrays and objects may be nested.
+/// Deepest nesting of arrays and objects.
 pub const MAX_DEPTH: usize = 128;
 
-/// Why a text is not acceptable JSON, and where.
+/// A JSON syntax error, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at line {line}, column {column}")]
 pub struct JsonError {
-    /// What is wrong.
-    pub problem: String,
+    /// Description of the problem.
+    pub problem: JsonProblem,
     /// Line, from 1.
     pub line: usize,
     /// Column in bytes, from 1.
     pub column: usize,
+}
+
+/// Kinds of JSON syntax errors.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonProblem {
+    /// The text is not UTF-8.
+    #[error("invalid UTF-8")]
+    NotUtf8,
+    /// More values than the caller allowed.
+    #[error("there are too many values")]
+    TooManyValues,
+    /// More than [`MAX_DEPTH`] arrays and objects within each other.
+    #[error("nested deeper than {MAX_DEPTH} levels")]
+    TooDeep,
+    /// The text is empty or ends after `,`, `:` or `[`.
+    #[error("the text ends where a value should be")]
+    MissingValue,
+    /// A character that begins no value.
+    #[error("unexpected character where a value should be")]
+    NotAValue,
+    /// Text after the value.
+    #[error("something follows the value")]
+    TrailingText,
+    /// Another character than the one that the grammar needs.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// A member name that the object has already, shortened.
+    #[error("duplicate member `{0}`")]
+    DuplicateMember(String),
+    /// A control character in a string.
+    #[error("control character in a string")]
+    ControlCharacter,
+    /// A string without its closing quote.
+    #[error("the text ends inside a string")]
+    UnclosedString,
+    /// An escape that JSON does not have.
+    #[error("unknown escape in a string")]
+    UnknownEscape,
 }
 
 pub(super) fn parse(text: &[u8]) -> Result<Json, JsonError> {
@@ -27,13 +65,13 @@ pub(super) fn parse(text: &[u8]) -> Result<Json, JsonError> {
 pub(super) fn parse_bounded(text: &[u8], values: usize) -> Result<Json, JsonError> {
     let text = match std::str::from_utf8(text) {
         Ok(text) => text,
-        Err(error) => return Err(error_at(text, error.valid_up_to(), "invalid UTF-8".to_owned())),
+        Err(error) => return Err(error_at(text, error.valid_up_to(), JsonProblem::NotUtf8)),
     };
     let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, values_left: values };
     reader.document().map_err(|problem| error_at(reader.bytes, reader.at, problem))
 }
 
-fn error_at(bytes: &[u8], at: usize, problem: String) -> JsonError {
+fn error_at(bytes: &[u8], at: usize, problem: JsonProblem) -> JsonError {
     let before = bytes.get(..at).unwrap_or(bytes);
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
@@ -49,6 +87,8 @@ enum Open {
 /// Above this many members a set finds duplicates; below, a scan is faster.
 const SCAN_LIMIT: usize = 16;
 
+const FOUR_DIGITS: JsonProblem = JsonProblem::Expected("four hexadecimal digits after `\\u`");
+
 struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
@@ -57,14 +97,14 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn document(&mut self) -> Result<Json, String> {
+    fn document(&mut self) -> Result<Json, JsonProblem> {
         let mut stack: Vec<Open> = Vec::new();
         loop {
             self.space();
-            self.values_left = self.values_left.checked_sub(1).ok_or("there are too many values")?;
+            self.values_left = self.values_left.checked_sub(1).ok_or(JsonProblem::TooManyValues)?;
             // A value starts here: either a container, which is pushed, or a complete value.
             let mut value = match self.peek() {
-                None => return Err("the text ends where a value should be".to_owned()),
+                None => return Err(JsonProblem::MissingValue),
                 Some(b'{') => {
                     self.at += 1;
                     deeper(&stack)?;
@@ -95,7 +135,7 @@ impl Reader<'_> {
                 Some(b'f') => self.word("false", Json::Bool(false))?,
                 Some(b'n') => self.word("null", Json::Null)?,
                 Some(b'-' | b'0'..=b'9') => self.number()?,
-                Some(_) => return Err("unexpected character where a value should be".to_owned()),
+                Some(_) => return Err(JsonProblem::NotAValue),
             };
             // A value is complete: give it to the container around it, and close what closes.
             loop {
@@ -104,7 +144,7 @@ impl Reader<'_> {
                     None => {
                         return match self.peek() {
                             None => Ok(value),
-                            Some(_) => Err("something follows the value".to_owned()),
+                            Some(_) => Err(JsonProblem::TrailingText),
                         };
                     }
                     Some(Open::Array(mut items)) => {
@@ -115,7 +155,7 @@ impl Reader<'_> {
                                 break;
                             }
                             Some(b']') => value = Json::Array(items),
-                            _ => return Err(self.back("expected `,` or `]`")),
+                            _ => return Err(self.back(JsonProblem::Expected("`,` or `]`"))),
                         }
                     }
                     Some(Open::Object { mut members, name, mut seen }) => {
@@ -127,13 +167,13 @@ impl Reader<'_> {
                                 let name = self.member_name()?;
                                 if is_duplicate(&members, &mut seen, &name) {
                                     self.at = start;
-                                    return Err(format!("duplicate member `{}`", shorten(&name)));
+                                    return Err(JsonProblem::DuplicateMember(shorten(&name)));
                                 }
                                 stack.push(Open::Object { members, name, seen });
                                 break;
                             }
                             Some(b'}') => value = Json::Object(members),
-                            _ => return Err(self.back("expected `,` or `}`")),
+                            _ => return Err(self.back(JsonProblem::Expected("`,` or `}`"))),
                         }
                     }
                 }
@@ -141,19 +181,19 @@ impl Reader<'_> {
         }
     }
 
-    fn member_name(&mut self) -> Result<String, String> {
+    fn member_name(&mut self) -> Result<String, JsonProblem> {
         if self.peek() != Some(b'"') {
-            return Err("expected a member name in double quotes".to_owned());
+            return Err(JsonProblem::Expected("a member name in double quotes"));
         }
         let name = self.string()?;
         self.space();
         if self.next() != Some(b':') {
-            return Err(self.back("expected `:` after the member name"));
+            return Err(self.back(JsonProblem::Expected("`:` after the member name")));
         }
         Ok(name)
     }
 
-    fn string(&mut self) -> Result<String, String> {
+    fn string(&mut self) -> Result<String, JsonProblem> {
         self.at += 1;
         let mut out = String::new();
         loop {
@@ -169,13 +209,13 @@ impl Reader<'_> {
             match self.next() {
                 Some(b'"') => return Ok(out),
                 Some(b'\\') => self.escape(&mut out)?,
-                Some(_) => return Err(self.back("control character in a string")),
-                None => return Err("the text ends inside a string".to_owned()),
+                Some(_) => return Err(self.back(JsonProblem::ControlCharacter)),
+                None => return Err(JsonProblem::UnclosedString),
             }
         }
     }
 
-    fn escape(&mut self, out: &mut String) -> Result<(), String> {
+    fn escape(&mut self, out: &mut String) -> Result<(), JsonProblem> {
         let decoded = match self.next() {
             Some(b'"') => '"',
             Some(b'\\') => '\\',
@@ -186,14 +226,14 @@ impl Reader<'_> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => self.unicode_escape()?,
-            _ => return Err(self.back("unknown escape in a string")),
+            _ => return Err(self.back(JsonProblem::UnknownEscape)),
         };
         out.push(decoded);
         Ok(())
     }
 
     /// A lone surrogate becomes U+FFFD: it cannot be told apart from text, and refusing it would lose the message.
-    fn unicode_escape(&mut self) -> Result<char, String> {
+    fn unicode_escape(&mut self) -> Result<char, JsonProblem> {
         let first = self.four_hex()?;
         if (0xD800..0xDC00).contains(&first) && self.bytes.get(self.at..self.at + 2) == Some(b"\\u") {
             let before = self.at;
@@ -208,22 +248,21 @@ impl Reader<'_> {
         Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    fn four_hex(&mut self) -> Result<u32, String> {
+    fn four_hex(&mut self) -> Result<u32, JsonProblem> {
         let digits = self.bytes.get(self.at..self.at + 4).unwrap_or_default();
         let mut code = 0;
         for digit in digits {
-            let value =
-                char::from(*digit).to_digit(16).ok_or("expected four hexadecimal digits after `\\u`")?;
+            let value = char::from(*digit).to_digit(16).ok_or(FOUR_DIGITS)?;
             code = code * 16 + value;
         }
         if digits.len() < 4 {
-            return Err("expected four hexadecimal digits after `\\u`".to_owned());
+            return Err(FOUR_DIGITS);
         }
         self.at += 4;
         Ok(code)
     }
 
-    fn number(&mut self) -> Result<Json, String> {
+    fn number(&mut self) -> Result<Json, JsonProblem> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -231,7 +270,7 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'0') => self.at += 1,
             Some(b'1'..=b'9') => self.digits(),
-            _ => return Err("expected a digit".to_owned()),
+            _ => return Err(JsonProblem::Expected("a digit")),
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
@@ -247,9 +286,9 @@ impl Reader<'_> {
         Ok(Json::Number(self.text.get(start..self.at).unwrap_or_default().into()))
     }
 
-    fn some_digits(&mut self) -> Result<(), String> {
+    fn some_digits(&mut self) -> Result<(), JsonProblem> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
-            return Err("expected a digit".to_owned());
+            return Err(JsonProblem::Expected("a digit"));
         }
         self.digits();
         Ok(())
@@ -261,12 +300,12 @@ impl Reader<'_> {
         }
     }
 
-    fn word(&mut self, word: &str, value: Json) -> Result<Json, String> {
+    fn word(&mut self, word: &str, value: Json) -> Result<Json, JsonProblem> {
         if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
             self.at += word.len();
             Ok(value)
         } else {
-            Err("unexpected character where a value should be".to_owned())
+            Err(JsonProblem::NotAValue)
         }
     }
 
@@ -289,15 +328,15 @@ impl Reader<'_> {
     }
 
     /// Points the error at the character just read.
-    fn back(&mut self, problem: &str) -> String {
+    fn back(&mut self, problem: JsonProblem) -> JsonProblem {
         self.at = self.at.saturating_sub(1);
-        problem.to_owned()
+        problem
     }
 }
 
-fn deeper(stack: &[Open]) -> Result<(), String> {
+fn deeper(stack: &[Open]) -> Result<(), JsonProblem> {
     if stack.len() >= MAX_DEPTH {
-        return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+        return Err(JsonProblem::TooDeep);
     }
     Ok(())
 }

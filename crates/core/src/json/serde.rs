@@ -12,12 +12,23 @@ use serde_json::value::RawValue;
 
 use super::Json;
 
-/// Why a `Json` is not what a type wants, and where in it.
+/// A `Json` that does not fit a type, with the pointer to the mismatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeError {
     /// The RFC 6901 pointer to the place, from the inside out until it is complete.
     path: Vec<String>,
     message: String,
+}
+
+/// The failure to write a type as a [`Json`].
+#[derive(Debug, thiserror::Error)]
+pub enum FromTypeError {
+    /// The type's own serialisation failed.
+    #[error(transparent)]
+    Serialise(#[from] serde_json::Error),
+    /// The serialised text exceeds the limits of [`Json`].
+    #[error(transparent)]
+    Parse(#[from] super::JsonError),
 }
 
 impl Json {
@@ -34,9 +45,8 @@ impl Json {
     }
 
     /// Writes any type as a `Json`.
-    pub fn from_type<T: Serialize + ?Sized>(value: &T) -> Result<Json, String> {
-        let text = serde_json::to_vec(value).map_err(|error| error.to_string())?;
-        Json::parse(&text).map_err(|error| error.to_string())
+    pub fn from_type<T: Serialize + ?Sized>(value: &T) -> Result<Json, FromTypeError> {
+        Ok(Json::parse(&serde_json::to_vec(value)?)?)
     }
 }
 

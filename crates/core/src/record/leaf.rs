@@ -8,7 +8,7 @@ use crate::canonical;
 
 pub use view::LeafView;
 
-/// Why a leaf cannot be written or read.
+/// A leaf that cannot be written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeafError {
     /// More bytes than an entry bundle can say.
@@ -20,9 +20,9 @@ pub enum LeafError {
     /// The bytes are not the canonical form of an envelope of this version.
     #[error("not a record of version 1: {problem} at byte {at}")]
     Malformed {
-        /// What is wrong.
+        /// Description of the problem.
         problem: &'static str,
-        /// Where.
+        /// Position.
         at: usize,
     },
 }

@@ -6,7 +6,7 @@ use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_engine::Proposal;
 use proctor_policy::advice::ContextAdvice;
-use proctor_policy::prepare::cut_text;
+use proctor_policy::prepare::redact_text;
 use proctor_wire::ahp::{ContextPerceptionDecision, ContextPerceptionEvent};
 use proctor_workspace::{Folder, Permissions, block, perceive};
 
@@ -30,7 +30,7 @@ impl AhpDoor {
         let policy = self.engine().policy();
         let permissions = Permissions {
             may_read: &|folder, file| self.may_read(caller, agent, session, folder, file),
-            cut: &|text| cut_text(&policy, text),
+            cut: &|text| redact_text(&policy, text),
         };
         perceive(&self.shared.settings.workspace, &scope, &permissions, asked)
     }

@@ -309,7 +309,7 @@ impl AhpDoor {
         event: &AhpEvent,
         decision: D,
     ) -> Result<D, HandlerError> {
-        let answer = Json::from_type(&decision).map_err(HandlerError::failed)?;
+        let answer = Json::from_type(&decision).map_err(|error| HandlerError::failed(error.to_string()))?;
         self.observe(&self.caller(peer), event, Some(answer), Vec::new()).await?;
         Ok(decision)
     }
@@ -521,7 +521,10 @@ impl EventHandler for AhpDoor {
         let data = Json::object()
             .with("query_type", query.query_type.as_str())
             .with("payload", query.payload.clone())
-            .with("answer", Json::from_type(&response).map_err(HandlerError::failed)?);
+            .with(
+                "answer",
+                Json::from_type(&response).map_err(|error| HandlerError::failed(error.to_string()))?,
+            );
         let report = Report::Observation {
             code: "query".to_owned(),
             data,

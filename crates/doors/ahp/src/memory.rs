@@ -13,7 +13,7 @@ use proctor_ledger::Reader;
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Filter, Order};
 use proctor_policy::advice::{MemoryAdvice, MemorySessions};
-use proctor_policy::prepare::cut_text;
+use proctor_policy::prepare::redact_text;
 
 use super::AhpDoor;
 use proctor_workspace::words::{Words, beginning};
@@ -68,7 +68,7 @@ impl AhpDoor {
             }
         }
         let policy = engine.policy();
-        let cut = |text: &str| cut_text(&policy, text);
+        let cut = |text: &str| redact_text(&policy, text);
         let Ok((memories, cut_short)) =
             remember(&engine.ledger().reader(), filter, Wanted::of(&asked.memory_type), until, &cut)
         else {

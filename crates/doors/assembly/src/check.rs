@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use proctor_clients::assembly::services::policy::policy_service_server::PolicyService;
+use proctor_core::hex;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_policy::state::AgentInfo;

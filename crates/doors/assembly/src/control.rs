@@ -166,7 +166,7 @@ impl AssemblyDoor {
         }
         Some(Command::PolicyUpdate(PolicyUpdateCommand {
             new_policy_id: format!("sha256:{digest}"),
-            policy_bytes: policy.text_about(&caller_of(agent)),
+            policy_bytes: policy.text_for(&caller_of(agent)),
         }))
     }
 }

@@ -45,6 +45,7 @@ impl Keys {
 
 /// Sixteen bytes from their digits.
 fn bytes(digits: &str) -> Option<[u8; 16]> {
-    let is_hexadecimal = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_hexadecimal.then(|| u128::from_str_radix(digits, 16).ok()).flatten().map(u128::to_be_bytes)
+    let mut bytes = [0; 16];
+    proctor_core::hex::decode_to_slice(digits, &mut bytes).ok()?;
+    Some(bytes)
 }

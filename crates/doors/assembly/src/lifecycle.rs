@@ -2,6 +2,7 @@
 
 use proctor_clients::assembly::services::agent::agent_lifecycle_service_server::AgentLifecycleService;
 use proctor_core::digest::Digest;
+use proctor_core::hex;
 use proctor_policy::state::AgentInfo;
 use proctor_wire::assembly::did;
 use proctor_wire::assembly::proto::agent::v1::{
@@ -182,7 +183,7 @@ impl AssemblyDoor {
     fn assigned_policy(&self, agent: &AgentInfo) -> String {
         let policy = self.engine().policy();
         let digest = policy.digest();
-        match policy.documents_about(&caller_of(agent)).last() {
+        match policy.documents_for(&caller_of(agent)).last() {
             Some(document) => format!("{}@sha256:{digest}", document.title()),
             None => format!("closed@sha256:{digest}"),
         }

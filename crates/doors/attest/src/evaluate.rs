@@ -243,7 +243,7 @@ impl Evaluator {
                 trace.steps.iter().for_each(|step| asked.step(step));
                 let mut fence = [0; 16];
                 self.randomness.fill(&mut fence);
-                let fence: String = fence.iter().map(|byte| format!("{byte:02x}")).collect();
+                let fence = proctor_core::hex::encode(fence);
                 self.models.judgement(&asked, &trace.head, &fence, store, until)
             }
             Compiled::Failed(verdict) => verdict,

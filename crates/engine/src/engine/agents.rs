@@ -180,7 +180,7 @@ impl Engine {
             })
         });
         let cut =
-            |body: &Json| proctor_policy::prepare::cut_json(&self.policy(), body).to_string().into_bytes();
+            |body: &Json| proctor_policy::prepare::redact_json(&self.policy(), body).to_string().into_bytes();
         Filed::new(envelope, event.body.as_ref().map(cut))
     }
 

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use proctor_core::decision::Decision;
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
-use proctor_core::normalise::PathResolver;
 use proctor_core::random::Randomness;
 use proctor_core::session::{Caller, SessionKey};
+use proctor_facts::PathResolver;
 use proctor_ledger::Wake;
 use proctor_policy::budgets::{Remaining, remaining};
 use proctor_policy::judge::{Request, judge};

@@ -166,12 +166,12 @@ impl Engine {
         envelope.agent = claimed(&agent_text(&key.agent));
         envelope.door = claimed(door);
         envelope.code = claimed(&self.without_secrets(code));
-        let data = proctor_policy::prepare::cut_json(&policy, data);
+        let data = proctor_policy::prepare::redact_json(&policy, data);
         let body = Json::object().with("data", data).to_string().into_bytes();
         let mut records = vec![Filed::new(envelope.clone(), Some(body))];
         for (code, problem) in alarms {
             let alarm = self.beside(&envelope, RecordKind::Alarm, code, None, Vec::new());
-            let problem = proctor_policy::prepare::cut_text(&policy, problem);
+            let problem = proctor_policy::prepare::redact_text(&policy, problem);
             let body = Json::object().with("problem", problem).to_string().into_bytes();
             records.push(Filed::about_first(alarm, Some(body)));
         }
@@ -202,7 +202,7 @@ impl Engine {
             agent: agent.to_owned(),
             session: session.to_owned(),
         };
-        let data = proctor_policy::prepare::cut_json(&self.policy(), &event.data);
+        let data = proctor_policy::prepare::redact_json(&self.policy(), &event.data);
         // One lock from looking to placing: two reports on the same thing must not both be the first.
         let mut inner = self.turn(room)?;
         if self.first_with(&inner, &once)?.is_some() {
@@ -330,7 +330,7 @@ impl Engine {
         if let Some(first) = self.first_with(inner, envelope.once.as_deref().unwrap_or_default())? {
             return Err(EngineError::OutcomeKnown { decision, first });
         }
-        let result = proctor_policy::prepare::cut_json(&self.policy(), &outcome.result);
+        let result = proctor_policy::prepare::redact_json(&self.policy(), &outcome.result);
         let mut body = Json::object().with("result", result);
         if let Some(binding) = outcome.binding {
             body.push("binding", binding);

@@ -70,6 +70,6 @@ impl Engine {
 
     /// Cuts secrets from a claimed text, as it may be recorded.
     pub fn without_secrets(&self, text: &str) -> String {
-        proctor_policy::prepare::cut_text(&self.policy(), text)
+        proctor_policy::prepare::redact_text(&self.policy(), text)
     }
 }

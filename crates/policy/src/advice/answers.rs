@@ -4,32 +4,32 @@ use std::sync::Arc;
 
 use proctor_core::json::Json;
 
-use super::part::Part;
+use super::compiled::CompiledSection;
 use super::path;
 use super::section::MemorySessions;
 
 /// Whether an idle agent may work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdleAdvice<'a> {
-    /// It may.
+    /// Idle work is allowed.
     Allow,
     /// Not now.
     Defer {
-        /// Why.
+        /// Reason.
         reason: &'a str,
         /// When to ask again, in milliseconds.
         retry_after_ms: u64,
     },
 }
 
-/// What a prompt is after.
+/// Intent of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intent<'a> {
     /// The intent, as its rule names it.
     pub name: &'a str,
-    /// How sure the rule is: above 0, at most 1.
+    /// Confidence: above 0, at most 1.
     pub confidence: f32,
-    /// What kind of thing it is about.
+    /// Type of the target.
     pub target_type: Option<&'a str>,
     /// Which one: the part of the prompt that the group `target` of the rule's `regex` matched.
     pub target_name: Option<String>,
@@ -37,21 +37,21 @@ pub struct Intent<'a> {
     pub domain: Option<&'a str>,
 }
 
-/// How to plan.
+/// Advice on planning.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanningAdvice<'a> {
     /// In this way.
     Use {
         /// The strategy: one that was offered, or if none was, the first that documents name, or `none`.
         strategy: &'a str,
-        /// What to keep in mind.
+        /// Hints.
         hints: Vec<&'a str>,
         /// A template for the plan.
         template: Option<&'a Json>,
     },
     /// Not at all.
     Block {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
@@ -61,12 +61,12 @@ pub enum PlanningAdvice<'a> {
 pub enum ReasoningAdvice<'a> {
     /// Go on.
     Allow {
-        /// What to keep in mind.
+        /// Hints.
         hints: Vec<&'a str>,
     },
     /// Not in this way, or not about this.
     Block {
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
@@ -78,7 +78,7 @@ pub enum ContextAdvice<'a> {
     Allow(ContextScope<'a>),
     /// None.
     Block {
-        /// Why.
+        /// Reason.
         reason: &'a str,
     },
 }
@@ -86,7 +86,7 @@ pub enum ContextAdvice<'a> {
 /// The bounds of context.
 #[derive(Debug, Clone)]
 pub struct ContextScope<'a> {
-    pub(super) parts: &'a [Arc<Part>],
+    pub(super) parts: &'a [Arc<CompiledSection>],
     /// The most results.
     pub max_results: u32,
     /// The most bytes of files, together.
@@ -113,24 +113,24 @@ pub enum MemoryAdvice<'a> {
     },
     /// None.
     Block {
-        /// Why.
+        /// Reason.
         reason: &'a str,
     },
 }
 
-/// What to do about a rate limit.
+/// Advice on a rate limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RateLimitAdvice {
     /// Wait, then try again.
     Retry {
-        /// How long, in milliseconds.
+        /// Wait in milliseconds.
         after_ms: u64,
     },
     /// Put it off.
     Queue,
     /// Give it up.
     Skip {
-        /// Why.
+        /// Reason.
         reason: &'static str,
     },
 }

@@ -9,9 +9,14 @@ const MAX_COMPILED_BYTES: usize = 8 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Phrases(Regex);
 
+/// Phrases whose automaton exceeds its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the phrases are too large when compiled")]
+pub(crate) struct PhrasesTooLarge;
+
 impl Phrases {
     /// The phrases; nothing if there are none.
-    pub(crate) fn compile(phrases: &[String]) -> Result<Option<Phrases>, String> {
+    pub(crate) fn compile(phrases: &[String]) -> Result<Option<Phrases>, PhrasesTooLarge> {
         if phrases.is_empty() {
             return Ok(None);
         }
@@ -27,9 +32,7 @@ impl Phrases {
             .size_limit(MAX_COMPILED_BYTES)
             .dfa_size_limit(MAX_COMPILED_BYTES)
             .build();
-        built
-            .map(|regex| Some(Phrases(regex)))
-            .map_err(|_| "the phrases are too large when compiled".to_owned())
+        built.map(|regex| Some(Phrases(regex))).map_err(|_| PhrasesTooLarge)
     }
 
     /// The first place in the text where one of the phrases stands.

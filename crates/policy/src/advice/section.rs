@@ -22,7 +22,7 @@ pub struct AdviceSection {
     pub memory: Option<MemorySection>,
     /// `rate_limit`.
     pub rate_limit: Option<RateLimitSection>,
-    /// Where the section stands.
+    /// Position of the section.
     pub at: Position,
 }
 
@@ -52,7 +52,7 @@ pub struct IntentSection {
     pub target_type: Option<String>,
     /// `domain`.
     pub domain: Option<String>,
-    /// Where it stands.
+    /// Position of the entry.
     pub at: Position,
 }
 
@@ -65,7 +65,7 @@ pub enum IntentMatch {
     Regex(String),
 }
 
-/// What `advice.planning` and `advice.reasoning` have in common.
+/// Keys that `advice.planning` and `advice.reasoning` share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextSection {
     /// `allow`; absent is true.
@@ -83,7 +83,7 @@ pub struct TextSection {
 /// `advice.planning`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanningSection {
-    /// What tasks are planned, and what is said about them.
+    /// Rules about the text of tasks.
     pub text: TextSection,
     /// `strategies`, in order of preference; `None` if absent.
     pub strategies: Option<Vec<String>>,
@@ -94,7 +94,7 @@ pub struct PlanningSection {
 /// `advice.reasoning`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReasoningSection {
-    /// What problems are reasoned about, and what is said about them.
+    /// Rules about the text of problems.
     pub text: TextSection,
     /// `types`; `None` if absent.
     pub types: Option<Vec<String>>,

@@ -4,16 +4,16 @@ use super::DEFAULT_MAX_CHARS;
 use super::phrases::Phrases;
 use super::section::TextSection;
 
-/// How many characters of what an agent wrote are repeated in an answer.
+/// Most characters of an agent's text that an answer repeats.
 const MAX_QUOTED: usize = 64;
 
-/// What one document says about a kind of text.
+/// Rules of one document about a kind of text.
 pub(super) struct TextRule<'a> {
     pub(super) section: &'a TextSection,
     pub(super) refused: Option<&'a Phrases>,
 }
 
-/// Why a text is refused, if it is. `work` is what would be done with it, `noun` what it is called.
+/// Reason to refuse a text, if any. `work` names the activity, `noun` the text.
 pub(super) fn refusal(rules: &[TextRule<'_>], work: &str, noun: &str, written: &str) -> Option<String> {
     if let Some(closed) = rules.iter().find(|rule| !rule.section.allow) {
         return Some(closed.section.reason_or(|| format!("{work} is not allowed")));
@@ -46,7 +46,7 @@ pub(super) fn beginning(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 
-/// What an agent wrote, in backticks, cut, and on one line.
+/// An agent's text in backticks, truncated, on one line.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("`");
     for (count, character) in text.chars().enumerate() {

@@ -2,14 +2,14 @@ use std::cell::RefCell;
 
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, SessionId};
-use proctor_core::normalise::Facts;
 use proctor_core::session::Caller;
+use proctor_facts::Facts;
 use proptest::prelude::*;
 
 use super::*;
 use crate::evaluate::evaluate;
 use crate::policy::Source;
-use crate::question::{Question, Standing};
+use crate::question::{AgentStatus, Question};
 
 /// An account that has spent so much, and what it was asked.
 #[derive(Default)]
@@ -30,9 +30,9 @@ impl Memory for Purse {
         self.asked.borrow_mut().push(question.clone());
         match question {
             Question::Spent(..) => self.spent.map(Answer::Amount),
-            Question::Standing(_) => {
-                let standing = Standing { observe: self.is_observed, ..Standing::default() };
-                Some(Answer::Standing(Some(Box::new(standing))))
+            Question::AgentStatus(_) => {
+                let status = AgentStatus { observe: self.is_observed, ..AgentStatus::default() };
+                Some(Answer::AgentStatus(Some(Box::new(status))))
             }
             _ => None,
         }
@@ -113,7 +113,7 @@ fn only_accounts_that_the_caller_has_and_units_that_are_added_are_asked_about() 
     crossings(&policy, &input("", "0"), &memory, &[usd("1")]);
     assert!(matches!(
         memory.asked.borrow()[..],
-        [Question::Standing(_), Question::Spent(Account::Agent, Unit::Usd, _)]
+        [Question::AgentStatus(_), Question::Spent(Account::Agent, Unit::Usd, _)]
     ));
     let memory = Purse::with("0");
     assert!(!is_spent(&policy, &input("red", "0"), &memory));

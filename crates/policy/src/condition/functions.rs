@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+use super::evaluate::{Fault, MAX_BUILT, mismatch};
 use super::names::function_name;
 use super::node::{Function, Operator};
-use super::run::{Fault, MAX_BUILT, mismatch};
-use super::span;
+use super::time;
 use super::value::Value;
 
 /// Every operator but `in`, `&&` and `||`.
@@ -129,7 +129,7 @@ pub(super) fn one(function: Function, value: Value<'_>) -> Result<Value<'_>, Fau
         Function::Duration => match (&value, value.as_text()) {
             (Value::Duration(_), _) => Ok(value),
             (_, Some(text)) => {
-                span::parse_duration(text).map(Value::Duration).ok_or_else(|| unreadable("a duration"))
+                time::parse_duration(text).map(Value::Duration).ok_or_else(|| unreadable("a duration"))
             }
             _ => Err(wrong(&value)),
         },
@@ -139,16 +139,16 @@ pub(super) fn one(function: Function, value: Value<'_>) -> Result<Value<'_>, Fau
                 seconds.checked_mul(1_000_000).map(Value::Timestamp).ok_or_else(overflow)
             }
             (_, Some(text)) => {
-                span::parse_timestamp(text).map(Value::Timestamp).ok_or_else(|| unreadable("a timestamp"))
+                time::parse_timestamp(text).map(Value::Timestamp).ok_or_else(|| unreadable("a timestamp"))
             }
             _ => Err(wrong(&value)),
         },
         _ => match &value {
-            Value::Timestamp(micros) => span::part_of_moment(function, *micros)
+            Value::Timestamp(micros) => time::part_of_moment(function, *micros)
                 .map(Value::Int)
                 .ok_or_else(|| Fault::error("the timestamp is outside the calendar")),
             Value::Duration(micros) => {
-                span::part_of_duration(function, *micros).map(Value::Int).ok_or_else(|| wrong(&value))
+                time::part_of_duration(function, *micros).map(Value::Int).ok_or_else(|| wrong(&value))
             }
             _ => Err(wrong(&value)),
         },
@@ -284,8 +284,8 @@ fn to_text(value: Value<'_>) -> Result<Value<'_>, Fault> {
         Value::Int(value) => built(value.to_string()),
         Value::Uint(value) => built(value.to_string()),
         Value::Double(value) => built(value.to_string()),
-        Value::Duration(micros) => built(span::print_duration(*micros)),
-        Value::Timestamp(micros) => built(span::print_timestamp(*micros)),
+        Value::Duration(micros) => built(time::print_duration(*micros)),
+        Value::Timestamp(micros) => built(time::print_timestamp(*micros)),
         _ => match value.as_bytes() {
             Some(bytes) => built(String::from_utf8(bytes.to_vec()).map_err(|_| unreadable("a string"))?),
             None => Err(mismatch("string", value.kind())),

@@ -1,10 +1,11 @@
-//! What must hold for a condition to be true at all.
+//! Necessary conditions of a condition, by which rules are indexed.
 
 use proctor_core::action::ActionKind;
+use proctor_facts::Fact;
 
 use super::node::{Constant, Member, Node, Operator};
 
-/// What must hold for a condition to be true at all; `None` is anything. An empty list is never.
+/// Necessary conditions of a condition; `None` is anything, an empty list is never.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Index {
     /// The action's kind is one of these.
@@ -66,7 +67,7 @@ fn named(member: Member, constants: &[&Constant]) -> Index {
         _ => None,
     });
     match member {
-        Member::ActionKind => {
+        Member::Fact(Fact::Kind) => {
             let mut kinds = Vec::new();
             for kind in words.filter_map(|word| word.parse::<ActionKind>().ok()) {
                 if !kinds.contains(&kind) {
@@ -75,7 +76,7 @@ fn named(member: Member, constants: &[&Constant]) -> Index {
             }
             Index { kinds: Some(kinds), tools: None }
         }
-        Member::Tool | Member::Name => {
+        Member::Fact(Fact::Tool | Fact::Name) => {
             let mut tools = Vec::new();
             for tool in words.map(str::to_lowercase) {
                 if !tools.contains(&tool) {

@@ -42,7 +42,7 @@ impl Lowered {
     }
 }
 
-/// What loading a condition collects.
+/// Compiler state: problems, local variables, depth.
 pub(super) struct Lowering<'t> {
     text: &'t str,
     source: &'t SourceInfo,
@@ -154,7 +154,7 @@ impl<'t> Lowering<'t> {
                 "known are `action`, `agent`, `session` and `time`; texts are written in quotes".to_owned()
             }
         };
-        self.problem(id, format!("unknown variable `{}`; {hint}", cut(name)));
+        self.problem(id, format!("unknown variable `{}`; {hint}", truncate(name)));
         None
     }
 
@@ -170,7 +170,7 @@ impl<'t> Lowering<'t> {
             } else {
                 String::new()
             };
-            let message = format!("{} has no member `{}`{hint}", operand.kind.words(), cut(field));
+            let message = format!("{} has no member `{}`{hint}", operand.kind.words(), truncate(field));
             self.problems.push(problem_at(self.text, offset, message));
             return None;
         }
@@ -199,7 +199,7 @@ impl<'t> Lowering<'t> {
                 Some(close) => format!("did you mean `{variable}.{close}`?"),
                 None => format!("it has {}", known.join(", ")),
             };
-            format!("`{variable}` has no member `{}`; {hint}", cut(field))
+            format!("`{variable}` has no member `{}`; {hint}", truncate(field))
         };
         self.problems.push(problem_at(self.text, offset, message));
         None
@@ -254,6 +254,6 @@ fn lower_literal(literal: &LiteralValue) -> Lowered {
 }
 
 /// A name for a message: long ones are cut.
-fn cut(name: &str) -> String {
+fn truncate(name: &str) -> String {
     if name.chars().count() > 64 { name.chars().take(64).chain(['…']).collect() } else { name.to_owned() }
 }

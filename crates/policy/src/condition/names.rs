@@ -1,41 +1,32 @@
 //! The names that conditions know: variables, members, functions.
 
+use std::sync::LazyLock;
+
+use proctor_core::action::MemberType;
+use proctor_facts::Fact;
+
 use super::node::{Function, Kind, Member, PastFunction};
 
 /// The variables.
 pub(super) const VARIABLES: [&str; 4] = ["action", "agent", "session", "time"];
 
-/// Members of `action`.
-pub(super) const ACTION: [(&str, Member, Kind); 25] = [
-    ("kind", Member::ActionKind, Kind::Text),
-    ("name", Member::Name, Kind::Text),
-    ("tool", Member::Tool, Kind::Text),
-    ("args", Member::Args, Kind::Any),
-    ("result", Member::Result, Kind::Any),
-    ("metadata", Member::Metadata, Kind::Any),
-    ("operation", Member::Operation, Kind::Text),
-    ("path", Member::Path, Kind::Text),
-    ("command", Member::Command, Kind::Text),
-    ("host", Member::Host, Kind::Text),
-    ("port", Member::Port, Kind::Int),
-    ("url", Member::Url, Kind::Text),
-    ("model", Member::Model, Kind::Text),
-    ("text", Member::Text, Kind::Text),
-    ("tokens", Member::Tokens, Kind::Int),
-    ("cost_usd", Member::CostUsd, Kind::Double),
-    ("cwd", Member::Cwd, Kind::Text),
-    ("depth", Member::Depth, Kind::Int),
-    ("door", Member::Door, Kind::Text),
-    ("paths", Member::Paths, Kind::Texts),
-    ("writes", Member::Writes, Kind::Texts),
-    ("commands", Member::Commands, Kind::Texts),
-    ("hosts", Member::Hosts, Kind::Texts),
-    ("unknown", Member::Unknown, Kind::Texts),
-    ("findings", Member::Findings, Kind::Texts),
-];
+/// Members of `action`: the facts, and what the scanner found.
+static ACTION: LazyLock<Vec<(&str, Member, Kind)>> = LazyLock::new(|| {
+    let facts = Fact::ALL.iter().map(|fact| {
+        let kind = match fact.member_type() {
+            MemberType::Kind | MemberType::Text => Kind::Text,
+            MemberType::Texts => Kind::Texts,
+            MemberType::Json => Kind::Any,
+            MemberType::Number => Kind::Int,
+            MemberType::Decimal => Kind::Double,
+        };
+        (fact.name(), Member::Fact(*fact), kind)
+    });
+    facts.chain([("findings", Member::Findings, Kind::Texts)]).collect()
+});
 
 /// Members of `agent`.
-pub(super) const AGENT: [(&str, Member, Kind); 12] = [
+const AGENT: [(&str, Member, Kind); 12] = [
     ("name", Member::AgentName, Kind::Text),
     ("principal", Member::Principal, Kind::Text),
     ("team", Member::Team, Kind::Text),
@@ -51,10 +42,10 @@ pub(super) const AGENT: [(&str, Member, Kind); 12] = [
 ];
 
 /// Members of `session`.
-pub(super) const SESSION: [(&str, Member, Kind); 1] = [("id", Member::SessionId, Kind::Text)];
+const SESSION: [(&str, Member, Kind); 1] = [("id", Member::SessionId, Kind::Text)];
 
 /// Members of `time`.
-pub(super) const TIME: [(&str, Member, Kind); 5] = [
+const TIME: [(&str, Member, Kind); 5] = [
     ("now", Member::Now, Kind::Timestamp),
     ("hour", Member::Hour, Kind::Int),
     ("minute", Member::Minute, Kind::Int),
@@ -83,14 +74,14 @@ pub(super) const PAST: [(&str, PastFunction, Kind); 6] = [
     ("tainted", PastFunction::Tainted, Kind::Bool),
 ];
 
-/// What `time.weekday` can be, Monday first.
+/// Values of `time.weekday`, Monday first.
 pub(super) const WEEKDAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// The macros.
 pub(super) const MACROS: [&str; 7] = ["has", "all", "exists", "exists_one", "existsOne", "filter", "map"];
 
-/// How a function is written.
+/// Call syntax of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// `x.f()`

@@ -1,10 +1,11 @@
 //! A condition after loading: every name resolved, every fixed text, pattern and question built.
 
+use proctor_facts::Fact;
 use regex::Regex;
 
 use crate::question::{Question, Scope};
 
-/// What is known of a value's type before anything is evaluated.
+/// Static type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Nothing.
@@ -71,30 +72,7 @@ pub(super) enum Constant {
 /// A member of `action`, `agent`, `session` or `time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Member {
-    ActionKind,
-    Name,
-    Tool,
-    Args,
-    Result,
-    Metadata,
-    Operation,
-    Path,
-    Command,
-    Host,
-    Port,
-    Url,
-    Model,
-    Text,
-    Tokens,
-    CostUsd,
-    Cwd,
-    Depth,
-    Door,
-    Paths,
-    Writes,
-    Commands,
-    Hosts,
-    Unknown,
+    Fact(Fact),
     Findings,
     AgentName,
     Principal,
@@ -133,7 +111,7 @@ impl Member {
     }
 }
 
-/// What a function about the past wants to know.
+/// Function about the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PastFunction {
     Called,
@@ -214,7 +192,7 @@ pub(super) enum Function {
 
 /// The macros over lists and maps.
 #[derive(Debug)]
-pub(super) enum Sweep {
+pub(super) enum Comprehension {
     All(Node),
     Exists(Node),
     ExistsOne(Node),
@@ -243,5 +221,5 @@ pub(super) enum Node {
     Map(Vec<(Node, Node)>),
     Call(Function, Vec<Node>),
     Matches(Box<Node>, Box<Regex>),
-    Sweep(Box<(Node, Sweep)>),
+    Comprehension(Box<(Node, Comprehension)>),
 }

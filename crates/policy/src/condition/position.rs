@@ -1,4 +1,4 @@
-//! Where in a condition something is.
+//! Positions in a condition.
 
 use super::ConditionProblem;
 
@@ -17,12 +17,12 @@ pub(super) fn problem_at(text: &str, offset: usize, message: String) -> Conditio
     }
 }
 
-/// Where the name of a member starts, given the offset of the dot before it.
+/// Offset of a member's name, given the offset of the dot before it.
 pub(super) fn member_after(text: &str, dot: usize, name: &str) -> usize {
     text.get(dot..).and_then(|rest| rest.find(name)).map_or(dot, |found| dot + found)
 }
 
-/// Where the name of a function starts, given the offset of the bracket after it.
+/// Offset of a function's name, given the offset of the bracket after it.
 pub(super) fn name_before(text: &str, bracket: usize, name: &str) -> usize {
     text.get(..bracket).and_then(|before| before.rfind(name)).unwrap_or(bracket)
 }

@@ -90,7 +90,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// How many elements a list or map has.
+    /// Number of elements of a list or map.
     pub(super) fn length(&self) -> Option<usize> {
         match self {
             Value::Json(Json::Array(items)) => Some(items.len()),
@@ -116,7 +116,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// What a map has under that key.
+    /// Value of a map under that key.
     pub(super) fn lookup(&self, key: &Value<'_>) -> Option<Value<'v>> {
         match self {
             Value::Json(object @ Json::Object(_)) => object.get(key.as_text()?).map(Value::of_json),
@@ -191,7 +191,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// How much work comparing this with something is, in steps: grows with its size.
+    /// Cost of comparing the value with another, in steps.
     pub(super) fn weight(&self) -> usize {
         match self {
             Value::Text(_) | Value::Built(_) => self.as_text().map_or(0, str::len) / 64,

@@ -1,11 +1,12 @@
 //! `advice`.
 
 use proctor_core::json::Json;
+use proctor_core::quoted;
+use proctor_yaml::{Node, Value};
 use rust_decimal::Decimal;
 
 use super::fields::{self, Fields};
-use super::node::{Node, Value};
-use super::problems::{Problems, listed, quoted, suggestion};
+use super::problems::{Problems, listed, suggestion};
 use super::rules::to_json;
 use super::sections::{read_hours, read_pattern};
 use super::{Position, keys};
@@ -124,7 +125,7 @@ fn read_reasoning(node: &Node, problems: &mut Problems) -> Option<ReasoningSecti
     })
 }
 
-/// What planning and reasoning have in common. `names` is the key of the list that differs.
+/// Reads the part that planning and reasoning share. `names` is the key of the list that differs.
 fn read_text(fields: &Fields<'_>, names: &str, problems: &mut Problems) -> TextSection {
     let allow = fields.boolean("allow", problems).unwrap_or(true);
     let refuses = !allow || [names, "deny", "max_chars"].iter().any(|key| fields.get(key).is_some());

@@ -1,11 +1,12 @@
 //! `anomalies` and `observe`.
 
+use proctor_core::quoted;
+use proctor_yaml::{Node, Value};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
 use super::fields::{self, Fields};
-use super::node::{Node, Value};
-use super::problems::{Problems, quoted};
+use super::problems::Problems;
 use super::{AnomalySection, LeakWatch, Located, LoopWatch, Response, SpikeWatch, keys};
 
 const MAX_OBSERVED: usize = 256;

@@ -1,9 +1,9 @@
 //! `budget`.
 
+use proctor_yaml::Node;
 use rust_decimal::Decimal;
 
 use super::fields::Fields;
-use super::node::Node;
 use super::problems::Problems;
 use super::sections::read_timezone;
 use super::{BudgetSection, Limit, keys};

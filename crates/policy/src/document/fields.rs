@@ -1,20 +1,21 @@
-//! A closed mapping: its keys are checked against a table, its values are taken by type, and each mistake is noted.
+//! Typed access to a mapping whose keys are checked against a table; each mistake is reported.
 
 use std::rc::Rc;
 
+use proctor_core::quoted;
+use proctor_yaml::scalar::{Plain, json_number, resolve};
+use proctor_yaml::{Key, Node, Value};
 use rust_decimal::Decimal;
 
-use super::node::{Key, Node, Value};
-use super::problems::{Problems, quoted, suggestion};
-use super::scalar::{Plain, json_number, resolve};
+use super::problems::{Problems, suggestion};
 use super::{Located, Position};
 use crate::duration::parse_micros;
 
 /// A mapping whose keys are known.
 pub(super) struct Fields<'node> {
-    /// Where the mapping begins.
+    /// Position of the mapping.
     pub(super) at: Position,
-    /// What it is called in messages: `tools.shell`, `rules[3]`; empty for the document itself.
+    /// Name in messages: `tools.shell`, `rules[3]`; empty for the document itself.
     path: String,
     entries: &'node [(Key, Rc<Node>)],
 }
@@ -199,7 +200,7 @@ pub(super) fn entries<'node>(
         return Some(entries);
     }
     if path.is_empty() {
-        problems.add(node.at, format!("a policy document is a mapping, found {}", node.found()));
+        problems.add(node.at, format!("a policy document is a mapping, found {}", node.type_name()));
     } else {
         wrong_type(node, path, "a mapping", problems);
     }
@@ -257,7 +258,7 @@ pub(super) fn wrong_type(node: &Node, path: &str, expected: &str, problems: &mut
         },
         _ => "",
     };
-    problems.add(node.at, format!("`{path}`: expected {expected}, found {}{advice}", node.found()));
+    problems.add(node.at, format!("`{path}`: expected {expected}, found {}{advice}", node.type_name()));
 }
 
 /// The decimal that a literal says, or nothing if it cannot be held exactly.

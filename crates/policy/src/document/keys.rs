@@ -72,7 +72,7 @@ pub(super) const CREDENTIAL_ACTIONS: &[&str] = &["redact_only", "block", "alert_
 pub(super) const EXCEED_ACTIONS: &[&str] = &["deny", "suspend"];
 /// Words of `then` in `anomalies`.
 pub(super) const RESPONSES: &[&str] = &["alarm", "ask", "deny", "suspend"];
-/// What stands in place of a part of `anomalies` that is not watched.
+/// Value that turns a part of `anomalies` off.
 pub(super) const OFF: &str = "off";
 /// Capabilities without a parameter.
 pub(super) const CAPABILITY_NAMES: &[&str] = &[

@@ -1,12 +1,9 @@
-//! Collecting what is wrong with a source: all of it, up to a bound.
+//! Bounded collection of the problems in a source.
 
 use super::{Position, Problem};
 
 /// More problems than this help nobody, and a hostile source must not make us compute suggestions for each of its keys.
 pub(super) const MAX_PROBLEMS: usize = 500;
-
-/// How many characters of what the author wrote are repeated in a message.
-const MAX_QUOTED: usize = 64;
 
 /// The problems found so far in one source.
 pub(super) struct Problems {
@@ -22,6 +19,13 @@ impl Problems {
     pub(super) fn add(&mut self, at: Position, message: impl Into<String>) {
         if !self.is_full() {
             self.found.push(Problem { file: self.file.clone(), at, message: message.into() });
+        }
+    }
+
+    /// Adds errors of the YAML parser.
+    pub(super) fn extend(&mut self, errors: Vec<proctor_yaml::Error>) {
+        for error in errors {
+            self.add(error.at, error.kind.to_string());
         }
     }
 
@@ -47,20 +51,6 @@ impl Problems {
         }
         found
     }
-}
-
-/// What the author wrote, in backticks, cut, and on one line.
-pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::from("`");
-    for (count, character) in text.chars().enumerate() {
-        if count == MAX_QUOTED {
-            out.push('…');
-            break;
-        }
-        if character.is_control() { out.extend(character.escape_default()) } else { out.push(character) }
-    }
-    out.push('`');
-    out
 }
 
 /// Names in backticks, with commas.

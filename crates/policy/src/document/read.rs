@@ -1,14 +1,16 @@
-//! From the tree of nodes to the document: both forms, all keys, all problems.
+//! Document reader: both forms, all keys, all problems.
+
+use proctor_core::quoted;
+use proctor_yaml::{Key, Node, Value, parse_recovering};
 
 use super::advice::read_advice;
 use super::anomalies::{read_anomalies, read_observe};
 use super::budget::read_budget;
 use super::fields::Fields;
-use super::node::{self, Key, Node, Value};
-use super::problems::{Problems, quoted};
+use super::problems::Problems;
 use super::rules::{read_modules, read_rules};
 use super::sections;
-use super::{Document, DocumentScope, Located, Problem, keys};
+use super::{Document, DocumentScope, Located, Problem, YAML_LIMITS, keys};
 
 /// Reads a policy document: YAML or JSON, flat or in an envelope. Either the document is right in every part, or all that is
 /// wrong with it comes back, by position.
@@ -23,7 +25,9 @@ use super::{Document, DocumentScope, Located, Problem, keys};
 /// ```
 pub fn read_document(file: &str, source: &[u8]) -> Result<Document, Vec<Problem>> {
     let mut problems = Problems::new(file);
-    let document = node::parse(source, &mut problems).and_then(|root| read_root(file, &root, &mut problems));
+    let parsed = parse_recovering(source, &YAML_LIMITS);
+    problems.extend(parsed.errors);
+    let document = parsed.root.and_then(|root| read_root(file, &root, &mut problems));
     match document {
         Some(document) if problems.is_empty() => Ok(document),
         _ => Err(problems.sorted()),

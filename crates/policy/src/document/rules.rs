@@ -4,11 +4,12 @@ use std::rc::Rc;
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
+use proctor_core::quoted;
+use proctor_yaml::scalar::json_number;
+use proctor_yaml::{Key, Node, Value};
 
 use super::fields::{self, Fields};
-use super::node::{Key, Node, Value};
-use super::problems::{Problems, quoted};
-use super::scalar::json_number;
+use super::problems::Problems;
 use super::target::{TEXTUAL, check_path, check_pointer};
 use super::{Located, Module, Rule, keys};
 use crate::condition::Condition;
@@ -17,7 +18,7 @@ use crate::condition::Condition;
 pub const MAX_RULES: usize = 10_000;
 /// The longest condition, in bytes.
 pub const MAX_WHEN_BYTES: usize = 4096;
-/// What `retry_after` is if a defer rule does not say: 30 s.
+/// Default of `retry_after` in a defer rule: 30 s.
 pub const DEFAULT_RETRY_AFTER_MS: u64 = 30_000;
 
 const MAX_ID_CHARACTERS: usize = 128;

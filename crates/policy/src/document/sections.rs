@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use proctor_core::quoted;
+use proctor_yaml::{Node, Value};
 use regex::RegexBuilder;
 
 use super::fields::{self, Fields};
-use super::node::{Node, Value};
-use super::problems::{Problems, listed, quoted, suggestion};
+use super::problems::{Problems, listed, suggestion};
 use super::{ActiveHours, CapabilitySection, CredentialAction, DataSection, Located, ToolSection, keys};
 use crate::expression::Expression;
 

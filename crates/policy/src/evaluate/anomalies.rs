@@ -27,39 +27,39 @@ pub(super) fn judge(
     let mut watched = Vec::new();
     // A call to a model that does not say what it asks is the same as the one before it.
     let says_something = input.facts.kind != ActionKind::LlmCall || !input.facts.text.is_empty();
-    if let Some((watch, speaker)) = loops(documents).filter(|_| says_something) {
-        judge_loops(watch, speaker, memory, gathered);
+    if let Some((watch, source)) = loops(documents).filter(|_| says_something) {
+        judge_loops(watch, source, memory, gathered);
         watched.push(amount("repeat", Some(watch.window_secs)));
     }
-    if let Some((watch, speaker)) = spikes(documents) {
-        judge_spikes(watch, speaker, memory, gathered);
+    if let Some((watch, source)) = spikes(documents) {
+        judge_spikes(watch, source, memory, gathered);
         watched.push(amount("pace", None));
     }
     let (_, is_written) = credential_action(documents);
     let counts = |finding: &&FoundSecret| is_written || !is_soft_kind(&finding.kind);
     let findings: Vec<&FoundSecret> = input.findings.iter().filter(counts).collect();
-    if let Some((watch, speaker)) = leaks(documents)
+    if let Some((watch, source)) = leaks(documents)
         && u32::try_from(findings.len()).unwrap_or(u32::MAX) >= watch.findings
     {
         let reason = format!("{} secrets in one action", findings.len());
-        respond(Anomaly::Leak, speaker, reason, true, gathered);
+        respond(Anomaly::Leak, source, reason, true, gathered);
     }
-    if let Some(speaker) = strictest(documents, |section| section.unknown_hosts)
+    if let Some(source) = strictest(documents, |section| section.unknown_hosts)
         && let Some(host) = unknown_host(documents, input)
     {
         respond(
             Anomaly::UnknownHost,
-            speaker,
+            source,
             format!("host `{host}` is in no network allowlist"),
             true,
             gathered,
         );
     }
-    if let Some(speaker) = strictest(documents, |section| section.exfiltration)
+    if let Some(source) = strictest(documents, |section| section.exfiltration)
         && let (Some(host), Some(finding)) = (input.facts.hosts.first(), findings.first())
     {
         let reason = format!("a secret on its way to `{host}`: {} at `{}`", finding.kind, finding.path);
-        respond(Anomaly::Exfiltration, speaker, reason, true, gathered);
+        respond(Anomaly::Exfiltration, source, reason, true, gathered);
     }
     watched
 }
@@ -105,27 +105,37 @@ impl Anomaly {
 
 /// A response, and the first document that asks for nothing weaker.
 #[derive(Clone, Copy)]
-struct Speaker<'a> {
+struct ResponseSource<'a> {
     then: Response,
     section: &'a AnomalySection,
     document: &'a Document,
 }
 
-fn judge_loops(watch: LoopWatch, speaker: Speaker<'_>, memory: &dyn Memory, gathered: &mut Gathered<'_>) {
+fn judge_loops(
+    watch: LoopWatch,
+    source: ResponseSource<'_>,
+    memory: &dyn Memory,
+    gathered: &mut Gathered<'_>,
+) {
     let Some(Answer::Count(before)) = memory.answer(&Question::Repeats(watch.window_secs)) else {
-        return not_known(Anomaly::Loop, speaker, gathered);
+        return not_known(Anomaly::Loop, source, gathered);
     };
     let count = before.saturating_add(1);
     let threshold = u64::from(watch.count.max(1));
     if count >= threshold {
         let reason = format!("the same action {count} times in about {} seconds", watch.window_secs);
-        respond(Anomaly::Loop, speaker, reason, count % threshold == 0, gathered);
+        respond(Anomaly::Loop, source, reason, count % threshold == 0, gathered);
     }
 }
 
-fn judge_spikes(watch: SpikeWatch, speaker: Speaker<'_>, memory: &dyn Memory, gathered: &mut Gathered<'_>) {
+fn judge_spikes(
+    watch: SpikeWatch,
+    source: ResponseSource<'_>,
+    memory: &dyn Memory,
+    gathered: &mut Gathered<'_>,
+) {
     let Some(Answer::Pace(pace)) = memory.answer(&Question::Pace) else {
-        return not_known(Anomaly::Spike, speaker, gathered);
+        return not_known(Anomaly::Spike, source, gathered);
     };
     let count = pace.current.saturating_add(1);
     if is_spike(count, pace, watch) {
@@ -133,7 +143,7 @@ fn judge_spikes(watch: SpikeWatch, speaker: Speaker<'_>, memory: &dyn Memory, ga
             "{count} actions in this minute, after {} in the {} minutes before it",
             pace.sum, pace.minutes
         );
-        respond(Anomaly::Spike, speaker, reason, !is_spike(pace.current, pace, watch), gathered);
+        respond(Anomaly::Spike, source, reason, !is_spike(pace.current, pace, watch), gathered);
     }
 }
 
@@ -166,60 +176,60 @@ fn unknown_host<'a>(documents: &[&Document], input: &'a Input) -> Option<&'a str
     input.facts.hosts.iter().find(|host| !is_known(host)).map(String::as_str)
 }
 
-/// What is only told of is told once, not at every step: `is_news` says whether this is the step.
+/// Responds to an anomaly. Alarms without a stronger response are raised once, not at every step: `is_news` says whether this is the step.
 fn respond(
     anomaly: Anomaly,
-    speaker: Speaker<'_>,
+    source: ResponseSource<'_>,
     reason: String,
     is_news: bool,
     gathered: &mut Gathered<'_>,
 ) {
-    if is_news || speaker.then != Response::Alarm {
+    if is_news || source.then != Response::Alarm {
         gathered.alarms.push(anomaly.alarm());
     }
-    let effect = match speaker.then {
+    let effect = match source.then {
         Response::Alarm => return,
         Response::Ask => Effect::Ask,
         Response::Deny | Response::Suspend => Effect::Deny,
     };
-    gathered.say(effect, anomaly.rule(), reason.as_str(), speaker.document, speaker.section.at);
-    if speaker.then == Response::Suspend && gathered.suspend.is_none() {
+    gathered.push(effect, anomaly.rule(), reason.as_str(), source.document, source.section.at);
+    if source.then == Response::Suspend && gathered.suspend.is_none() {
         gathered.suspend = Some(("anomaly", reason));
     }
 }
 
-/// What cannot be judged is denied.
-fn not_known(anomaly: Anomaly, speaker: Speaker<'_>, gathered: &mut Gathered<'_>) {
+/// Denies an action whose anomaly cannot be evaluated.
+fn not_known(anomaly: Anomaly, source: ResponseSource<'_>, gathered: &mut Gathered<'_>) {
     let reason = "what happened before is not known";
-    gathered.say(Effect::Deny, anomaly.rule(), reason, speaker.document, speaker.section.at);
+    gathered.push(Effect::Deny, anomaly.rule(), reason, source.document, source.section.at);
 }
 
-fn loops<'a>(documents: &[&'a Document]) -> Option<(LoopWatch, Speaker<'a>)> {
-    let speaker = strictest(documents, |section| section.loops.map(|watch| watch.then))?;
+fn loops<'a>(documents: &[&'a Document]) -> Option<(LoopWatch, ResponseSource<'a>)> {
+    let source = strictest(documents, |section| section.loops.map(|watch| watch.then))?;
     let watches = || parts(documents, |section| section.loops);
     let watch = LoopWatch {
         count: watches().map(|watch| watch.count).min()?,
         window_secs: watches().map(|watch| watch.window_secs).max()?,
-        then: speaker.then,
+        then: source.then,
     };
-    Some((watch, speaker))
+    Some((watch, source))
 }
 
-fn spikes<'a>(documents: &[&'a Document]) -> Option<(SpikeWatch, Speaker<'a>)> {
-    let speaker = strictest(documents, |section| section.spikes.map(|watch| watch.then))?;
+fn spikes<'a>(documents: &[&'a Document]) -> Option<(SpikeWatch, ResponseSource<'a>)> {
+    let source = strictest(documents, |section| section.spikes.map(|watch| watch.then))?;
     let watches = || parts(documents, |section| section.spikes);
     let watch = SpikeWatch {
         sigma_tenths: watches().map(|watch| watch.sigma_tenths).min()?,
         at_least: watches().map(|watch| watch.at_least).min()?,
-        then: speaker.then,
+        then: source.then,
     };
-    Some((watch, speaker))
+    Some((watch, source))
 }
 
-fn leaks<'a>(documents: &[&'a Document]) -> Option<(LeakWatch, Speaker<'a>)> {
-    let speaker = strictest(documents, |section| section.leaks.map(|watch| watch.then))?;
+fn leaks<'a>(documents: &[&'a Document]) -> Option<(LeakWatch, ResponseSource<'a>)> {
+    let source = strictest(documents, |section| section.leaks.map(|watch| watch.then))?;
     let findings = parts(documents, |section| section.leaks).map(|watch| watch.findings).min()?;
-    Some((LeakWatch { findings, then: speaker.then }, speaker))
+    Some((LeakWatch { findings, then: source.then }, source))
 }
 
 fn parts<'a, T>(
@@ -232,13 +242,13 @@ fn parts<'a, T>(
 fn strictest<'a>(
     documents: &[&'a Document],
     response: impl Fn(&AnomalySection) -> Option<Response>,
-) -> Option<Speaker<'a>> {
-    let mut found: Option<Speaker<'a>> = None;
+) -> Option<ResponseSource<'a>> {
+    let mut found: Option<ResponseSource<'a>> = None;
     for document in documents {
         let Some(section) = &document.anomalies else { continue };
         let Some(then) = response(section) else { continue };
         if found.is_none_or(|found| strength(then) > strength(found.then)) {
-            found = Some(Speaker { then, section, document });
+            found = Some(ResponseSource { then, section, document });
         }
     }
     found

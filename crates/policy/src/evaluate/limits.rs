@@ -37,9 +37,9 @@ pub(super) fn judge(
 pub(crate) enum Payer<'a> {
     /// The caller's own.
     Caller,
-    /// Those of an agent above the caller.
+    /// Limits of an agent above the caller.
     Above(&'a Caller),
-    /// Those of the caller's team and organisation.
+    /// Limits of the caller's team and organisation.
     Group,
 }
 
@@ -54,7 +54,7 @@ impl Payer<'_> {
         }
     }
 
-    /// What was spent in the limit's window, and when that began.
+    /// Amount spent in the limit's window, and the start of the window.
     pub(crate) fn question(self, limit: &Limit, from: Timestamp) -> Question {
         match self {
             Payer::Above(above) => Question::SpentAbove(above.principal.clone(), limit.unit, from),
@@ -79,7 +79,7 @@ fn judge_rate(
     let full = match memory.answer(&question) {
         Some(Answer::Level(level)) => level.saturating_add(1_000_000) > u64::from(limit) * 1_000_000,
         _ => {
-            gathered.say(
+            gathered.push(
                 Effect::Deny,
                 format!("rate:{}", tool.name),
                 "the rate is not known",
@@ -91,7 +91,7 @@ fn judge_rate(
     };
     if full {
         let reason = format!("rate limit exceeded: {limit} an hour");
-        gathered.say(Effect::Deny, format!("rate:{}", tool.name), reason, document, tool.at);
+        gathered.push(Effect::Deny, format!("rate:{}", tool.name), reason, document, tool.at);
     }
     Some(limit)
 }
@@ -114,7 +114,7 @@ fn judge_budgets(
     for (document, budget, limit) in limits {
         let rule = format!("budget.{}", limit.key);
         let Some(from) = window_start(limit, budget, input) else {
-            gathered.say(
+            gathered.push(
                 Effect::Deny,
                 rule,
                 "the budget's window cannot be computed",
@@ -130,9 +130,9 @@ fn judge_budgets(
                 if budget.suspend && gathered.suspend.is_none() {
                     gathered.suspend = Some(("budget", reason.clone()));
                 }
-                gathered.say(Effect::Deny, rule, reason, document, Position::default());
+                gathered.push(Effect::Deny, rule, reason, document, Position::default());
             }
-            _ => gathered.say(Effect::Deny, rule, "the budget is not known", document, Position::default()),
+            _ => gathered.push(Effect::Deny, rule, "the budget is not known", document, Position::default()),
         }
     }
 }

@@ -3,12 +3,12 @@
 use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
-use proctor_core::normalise::tool::canonical_name;
-use proctor_core::normalise::{Facts, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL};
+use proctor_facts::tool::canonical_name;
+use proctor_facts::{Facts, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL};
 
 use super::Gathered;
 use crate::calendar;
-use crate::condition::Acting;
+use crate::condition::CallingAgent;
 use crate::document::{CapabilitySection, Document, Position, ToolSection};
 use crate::input::Input;
 use crate::question::Memory;
@@ -17,7 +17,7 @@ pub(super) fn judge(document: &Document, input: &Input, memory: &dyn Memory, gat
     if let Some(hours) = &document.active_hours
         && !calendar::is_active(hours, input.now)
     {
-        gathered.say(Effect::Deny, "schedule", "outside active hours", document, Position::default());
+        gathered.push(Effect::Deny, "schedule", "outside active hours", document, Position::default());
     }
     judge_network(document, input, gathered);
     if let Some(capabilities) = &document.capabilities {
@@ -43,7 +43,7 @@ fn judge_network(document: &Document, input: &Input, gathered: &mut Gathered<'_>
         && facts.command.is_empty()
         && facts.paths.is_empty();
     let mut say = |effect: Effect, reason: String| {
-        gathered.say(effect, "network.allowlist", reason, document, Position::default());
+        gathered.push(effect, "network.allowlist", reason, document, Position::default());
     };
     if let Some(host) = stranger {
         say(Effect::Deny, format!("host not in network allowlist: `{host}`"));
@@ -58,7 +58,7 @@ fn judge_network(document: &Document, input: &Input, gathered: &mut Gathered<'_>
     }
 }
 
-/// What normalisation could not read and a host may hide in.
+/// Entries of `unknown` behind which a host may hide.
 const HIDES_HOSTS: &[&str] = &[UNREADABLE_URL, UNREADABLE_HOST, TOO_MANY_ENTRIES];
 
 /// `*` is any host, `*.x` any below x but not x itself, anything else exactly that host.
@@ -93,16 +93,16 @@ fn judge_capabilities(
     });
     if let Some(capability) = denied.and_then(|names| names.first()) {
         let reason = format!("capability denied by policy: `{capability}`");
-        gathered.say(Effect::Deny, "capabilities.deny", reason, document, Position::default());
+        gathered.push(Effect::Deny, "capabilities.deny", reason, document, Position::default());
     }
     let Some(allow) = &section.allow else { return };
     let missing = needed.iter().find(|names| !named(allow, names)).and_then(|names| names.first());
     if let Some(capability) = missing {
         let reason = format!("capability not in allow list: `{capability}`");
-        gathered.say(Effect::Deny, "capabilities.allow", reason, document, Position::default());
+        gathered.push(Effect::Deny, "capabilities.allow", reason, document, Position::default());
     } else if let Some(capability) = needed.first().and_then(|names| names.first()) {
         let reason = format!("capability `{capability}` is allowed");
-        gathered.say(Effect::Allow, "capabilities.allow", reason, document, Position::default());
+        gathered.push(Effect::Allow, "capabilities.allow", reason, document, Position::default());
     }
 }
 
@@ -150,7 +150,7 @@ fn needed_capabilities(facts: &Facts) -> Vec<Vec<String>> {
     needed
 }
 
-/// What an action touches beyond that: being denied these denies it, but it need not be allowed them.
+/// Further capabilities that an action uses: a deny of one denies the action, but they need not be allowed.
 fn touched_capabilities(facts: &Facts) -> Vec<Vec<String>> {
     let mut touched = Vec::new();
     if !facts.writes.is_empty() {
@@ -179,7 +179,7 @@ fn own_section<'a>(document: &'a Document, name: &str, tool: &str) -> Option<&'a
     })
 }
 
-/// What an action does besides being the tool that it says: its commands are judged by the entry for the shell, its writes by that
+/// Tools that an action uses besides the one that it names: its commands are judged by the entry for the shell, its writes by that
 /// for writing files. They can forbid and ask; they do not allow.
 fn judge_deeds(document: &Document, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'_>) {
     let facts = &input.facts;
@@ -191,10 +191,10 @@ fn judge_deeds(document: &Document, input: &Input, memory: &dyn Memory, gathered
         let Some(section) = own_section(document, tool, tool) else { continue };
         if !section.allow {
             let rule = format!("tool:{}", section.name);
-            gathered.say(Effect::Deny, rule, "tool denied by policy", document, section.at);
+            gathered.push(Effect::Deny, rule, "tool denied by policy", document, section.at);
         } else if asks(section, input, memory) {
             let reason = format!("tool `{}` requires approval here", section.name);
-            gathered.say(Effect::Ask, "requires_approval", reason, document, section.at);
+            gathered.push(Effect::Ask, "requires_approval", reason, document, section.at);
         }
     }
 }
@@ -215,24 +215,24 @@ fn judge_tool(
 ) {
     let rule = format!("tool:{}", tool.name);
     if !tool.allow {
-        gathered.say(Effect::Deny, rule, "tool denied by policy", document, tool.at);
+        gathered.push(Effect::Deny, rule, "tool denied by policy", document, tool.at);
         return;
     }
     if asks(tool, input, memory) {
         let reason = format!("tool `{}` requires approval here", tool.name);
-        gathered.say(Effect::Ask, "requires_approval", reason, document, tool.at);
+        gathered.push(Effect::Ask, "requires_approval", reason, document, tool.at);
         return;
     }
-    gathered.say(Effect::Allow, rule, format!("tool `{}` is allowed", tool.name), document, tool.at);
+    gathered.push(Effect::Allow, rule, format!("tool `{}` is allowed", tool.name), document, tool.at);
 }
 
-/// What an approval expression can know besides the action. What is not listed, or what only a registered agent or one with a team
+/// Context fields of approval expressions. What is not listed, or what only a registered agent or one with a team
 /// has, is unknown here: then guards on numbers and truths fire, and those on texts and tiers do not.
 fn context_field(field: &str, input: &Input, memory: &dyn Memory) -> Option<Json> {
     if matches!(field, "agent.team_id" | "source.team_id") {
         return text(&input.caller.team);
     }
-    let acting = Acting::ask(input, memory)?;
+    let acting = CallingAgent::ask(input, memory)?;
     let of_registered = |value: Json| acting.is_registered().then_some(value);
     match field {
         "agent.depth" => Some(Json::from(acting.depth(input))),

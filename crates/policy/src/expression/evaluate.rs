@@ -1,13 +1,13 @@
 //! Whether an expression asks for approval of an action.
 //!
-//! Where something is not known the guard fires, except where the language says that it does not match: a missing argument
+//! Unknown values make the guard fire, except where the language says that they do not match: a missing argument
 //! or result, a value of another type, a string or tier of the context that nobody knows.
 
 use std::cmp::Ordering;
 
 use proctor_core::action::ActionKind;
 use proctor_core::json::Json;
-use proctor_core::normalise::Facts;
+use proctor_facts::Facts;
 use rust_decimal::Decimal;
 
 use super::field::{LEVELS, TIERS};

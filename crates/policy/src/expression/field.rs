@@ -1,4 +1,4 @@
-//! What a clause may compare.
+//! Fields of clauses.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub enum Field {
     Args(Vec<String>),
     /// `tool_result`, `tool_result.a.b`: the result or a part of it.
     ToolResult(Vec<String>),
-    /// Something that is known about the agent rather than the action.
+    /// A property of the agent rather than of the action.
     Context(&'static str, ContextType),
 }
 
@@ -75,12 +75,30 @@ const ACTION: &[&str] = &[
     "args.estimated_cost_usd",
 ];
 
-/// How many names a path into arguments may have.
+/// Most names of a path into arguments.
 const MAX_NAMES: usize = 32;
 
+/// A name that is no field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FieldError {
+    #[error("`args` needs the name of an argument, as in `args.amount`")]
+    NoArgument,
+    #[error("a name is missing between, before or after the dots")]
+    EmptyName,
+    #[error("a variable may have at most {MAX_NAMES} names")]
+    TooManyNames,
+    #[error("unknown variable `{name}`; did you mean `{near}`?")]
+    Misspelt { name: String, near: String },
+    #[error(
+        "unknown variable `{0}`; valid are `tool`, `path`, `url`, `method`, `command`, `args.NAME`, `tool_result` \
+         and the fields of `agent`, `team`, `child`, `parent`, `source`, `target`"
+    )]
+    Unknown(String),
+}
+
 impl Field {
-    /// The field of that name; the error says what is wrong with it.
-    pub(super) fn named(name: &str) -> Result<Field, String> {
+    /// The field of that name.
+    pub(super) fn named(name: &str) -> Result<Field, FieldError> {
         match name {
             "tool" => return Ok(Field::Tool),
             "path" => return Ok(Field::Path),
@@ -90,7 +108,7 @@ impl Field {
             "tool_result" => return Ok(Field::ToolResult(Vec::new())),
             // The first documents of this family wrote the argument bare.
             "estimated_cost_usd" => return Ok(Field::Args(vec!["estimated_cost_usd".to_owned()])),
-            "args" => return Err("`args` needs the name of an argument, as in `args.amount`".to_owned()),
+            "args" => return Err(FieldError::NoArgument),
             _ => {}
         }
         if let Some(rest) = name.strip_prefix("args.") {
@@ -105,22 +123,19 @@ impl Field {
         let known: Vec<&str> = ACTION.iter().copied().chain(CONTEXT.iter().map(|(name, _)| *name)).collect();
         let shown: String = name.chars().take(64).collect();
         Err(match proctor_core::nearest(name, &known) {
-            Some(near) => format!("unknown variable `{shown}`; did you mean `{near}`?"),
-            None => format!(
-                "unknown variable `{shown}`; valid are `tool`, `path`, `url`, `method`, `command`, `args.NAME`, `tool_result` \
-                 and the fields of `agent`, `team`, `child`, `parent`, `source`, `target`"
-            ),
+            Some(near) => FieldError::Misspelt { name: shown, near: near.to_owned() },
+            None => FieldError::Unknown(shown),
         })
     }
 }
 
-fn names(dotted: &str) -> Result<Vec<String>, String> {
+fn names(dotted: &str) -> Result<Vec<String>, FieldError> {
     let names: Vec<String> = dotted.split('.').map(str::to_owned).collect();
     if names.iter().any(String::is_empty) {
-        return Err("a name is missing between, before or after the dots".to_owned());
+        return Err(FieldError::EmptyName);
     }
     if names.len() > MAX_NAMES {
-        return Err(format!("a variable may have at most {MAX_NAMES} names"));
+        return Err(FieldError::TooManyNames);
     }
     Ok(names)
 }

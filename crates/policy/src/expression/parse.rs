@@ -1,4 +1,4 @@
-//! From text to clauses.
+//! Parser of approval expressions.
 
 use rust_decimal::Decimal;
 
@@ -58,13 +58,14 @@ fn parse_clause(reader: &mut Reader<'_>) -> Result<Clause, ExpressionError> {
     if name.is_empty() {
         return Err(reader.error("a variable is missing here, as in `path starts_with \"/etc\"`"));
     }
-    let field = Field::named(name).map_err(|message| ExpressionError { column, message })?;
+    let field = Field::named(name).map_err(|error| ExpressionError { column, message: error.to_string() })?;
     reader.skip_space();
     let operator = parse_operator(reader)?;
     reader.skip_space();
     let column = reader.column;
     let literal = parse_literal(reader)?;
-    check_types(&field, operator, &literal).map_err(|message| ExpressionError { column, message })?;
+    check_types(&field, operator, &literal)
+        .map_err(|error| ExpressionError { column, message: error.to_string() })?;
     Ok(Clause { field, operator, literal })
 }
 
@@ -189,20 +190,41 @@ fn parse_list(reader: &mut Reader<'_>) -> Result<Vec<String>, ExpressionError> {
     }
 }
 
-/// What could never be compared is refused when it is read rather than when it is needed.
-fn check_types(field: &Field, operator: Operator, literal: &Literal) -> Result<(), String> {
+/// A field, an operator and a literal that can never be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum TypeError {
+    #[error("`{0}` needs a list, such as `[\"a\", \"b\"]`")]
+    NeedsList(&'static str),
+    #[error("`{0}` does not take a list; use `in` or `not_in`")]
+    TakesNoList(&'static str),
+    #[error("`{operator}` needs a string, and `{name}` is not one")]
+    NeedsText { operator: &'static str, name: &'static str },
+    #[error("`{0}` is true or false and has no order")]
+    NoOrder(&'static str),
+    #[error("`{0}` is not a governance level; valid are `L0`, `L1`, `L2`, `L3`")]
+    Level(String),
+    #[error("`{0}` is not a risk tier; valid are `Low`, `Medium`, `High`, `Critical`")]
+    Tier(String),
+    #[error("`{name}` is compared with `true` or `false`, found `{found}`")]
+    Truth { name: &'static str, found: String },
+    #[error("`{name}` is compared with a number, found `{found}`")]
+    Number { name: &'static str, found: String },
+}
+
+/// Refuses clauses that can never hold, at load rather than at evaluation.
+fn check_types(field: &Field, operator: Operator, literal: &Literal) -> Result<(), TypeError> {
     let word = operator.word();
     match (operator.takes_list(), literal) {
         (true, Literal::List(_)) | (false, Literal::Text(_) | Literal::Number(..)) => {}
-        (true, _) => return Err(format!("`{word}` needs a list, such as `[\"a\", \"b\"]`")),
-        (false, _) => return Err(format!("`{word}` does not take a list; use `in` or `not_in`")),
+        (true, _) => return Err(TypeError::NeedsList(word)),
+        (false, _) => return Err(TypeError::TakesNoList(word)),
     }
     let Field::Context(name, kind) = field else { return Ok(()) };
     if *kind != ContextType::Text && matches!(operator, Operator::Contains | Operator::StartsWith) {
-        return Err(format!("`{word}` needs a string, and `{name}` is not one"));
+        return Err(TypeError::NeedsText { operator: word, name });
     }
     if *kind == ContextType::Truth && operator.is_ordered() {
-        return Err(format!("`{name}` is true or false and has no order"));
+        return Err(TypeError::NoOrder(name));
     }
     let words: Vec<&str> = match literal {
         Literal::Text(text) | Literal::Number(_, text) => vec![text],
@@ -212,18 +234,16 @@ fn check_types(field: &Field, operator: Operator, literal: &Literal) -> Result<(
         let shown: String = text.chars().take(64).collect();
         match kind {
             ContextType::Level if !LEVELS.contains(&text) => {
-                return Err(format!("`{shown}` is not a governance level; valid are `L0`, `L1`, `L2`, `L3`"));
+                return Err(TypeError::Level(shown));
             }
             ContextType::Tier if !TIERS.contains(&text) => {
-                return Err(format!(
-                    "`{shown}` is not a risk tier; valid are `Low`, `Medium`, `High`, `Critical`"
-                ));
+                return Err(TypeError::Tier(shown));
             }
             ContextType::Truth if !matches!(text, "true" | "false") => {
-                return Err(format!("`{name}` is compared with `true` or `false`, found `{shown}`"));
+                return Err(TypeError::Truth { name, found: shown });
             }
             ContextType::Number if number(text).is_none() => {
-                return Err(format!("`{name}` is compared with a number, found `{shown}`"));
+                return Err(TypeError::Number { name, found: shown });
             }
             _ => {}
         }

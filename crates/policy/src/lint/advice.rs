@@ -36,7 +36,7 @@ fn lint_intents(document: &Document, section: &AdviceSection, warnings: &mut War
     }
 }
 
-/// What an intent matches, so that equal keys match the same.
+/// Key of an intent's match: equal keys match the same prompts.
 fn match_keys(intent: &IntentSection) -> Vec<String> {
     match &intent.when {
         IntentMatch::Any(phrases) => phrases

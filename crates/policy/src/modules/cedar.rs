@@ -14,14 +14,14 @@ mod context;
 use std::collections::BTreeMap;
 
 use cedar_policy::{
-    ActionConstraint, Authorizer, Context, Effect as CedarEffect, Entities, EntityId, EntityTypeName,
-    EntityUid, Policy, PolicySet, Request,
+    ActionConstraint, Authorizer, Context, ContextCreationError, Effect as CedarEffect, Entities, EntityId,
+    EntityTypeName, EntityUid, Policy, PolicySet, Request, RequestValidationError,
 };
 
 use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 
-use super::{ModuleProblem, Opinion, cut};
+use super::{Engine, ModuleProblem, Opinion, truncate};
 use crate::input::Input;
 use crate::question::Memory;
 
@@ -29,7 +29,7 @@ use crate::question::Memory;
 #[derive(Debug)]
 pub struct CedarModule {
     by_kind: Vec<(ActionKind, Slice)>,
-    names: BTreeMap<String, Said>,
+    names: BTreeMap<String, PolicyOutcome>,
     types: Types,
 }
 
@@ -41,10 +41,10 @@ struct Slice {
     size: usize,
 }
 
-/// What a policy says when it applies.
+/// Outcome of a policy that applies.
 #[derive(Debug)]
-struct Said {
-    place: usize,
+struct PolicyOutcome {
+    order: usize,
     effect: Effect,
     rule: String,
     reason: String,
@@ -70,8 +70,8 @@ impl CedarModule {
         let mut names = BTreeMap::new();
         let mut by_kind: Vec<(ActionKind, Slice)> =
             ActionKind::ALL.into_iter().map(|kind| (kind, Slice::default())).collect();
-        for (place, checked) in policies.into_iter().enumerate() {
-            names.insert(checked.policy.id().to_string(), said(place, &checked.policy));
+        for (order, checked) in policies.into_iter().enumerate() {
+            names.insert(checked.policy.id().to_string(), outcome_of(order, &checked.policy));
             for (kind, slice) in &mut by_kind {
                 if applies(&checked.policy, *kind) {
                     slice.reads.merge(&checked.reads);
@@ -85,8 +85,36 @@ impl CedarModule {
         Ok(CedarModule { by_kind, names, types })
     }
 
-    /// What the policies say about this action. Of the past they see only what the registry knows.
-    pub fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
+    fn request(
+        &self,
+        input: &Input,
+        memory: &dyn Memory,
+        reads: &context::Reads,
+    ) -> Result<Request, RequestError> {
+        let facts = &input.facts;
+        let (resource_type, resource) = match facts.kind {
+            ActionKind::FileOperation => (&self.types.path, &facts.path),
+            ActionKind::NetworkCall => (&self.types.host, &facts.host),
+            ActionKind::LlmCall => (&self.types.model, &facts.model),
+            _ => (&self.types.tool, &facts.tool),
+        };
+        let entity = |kind: &EntityTypeName, id: &str| {
+            EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
+        };
+        let context = Context::from_pairs(context::pairs(input, memory, reads)).map_err(Box::new)?;
+        Ok(Request::new(
+            entity(&self.types.agent, &input.caller.principal),
+            entity(&self.types.action, facts.kind.word()),
+            entity(resource_type, resource),
+            context,
+            None,
+        )
+        .map_err(Box::new)?)
+    }
+}
+
+impl Engine for CedarModule {
+    fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
         let Some((_, slice)) = self.by_kind.iter().find(|(kind, _)| *kind == input.facts.kind) else {
             return vec![refusal("cedar", "the kind of the action is unknown")];
         };
@@ -104,9 +132,13 @@ impl CedarModule {
         for id in response.diagnostics().reason() {
             let id: &str = id.as_ref();
             opinions.push(match self.names.get(id) {
-                Some(said) => (
-                    said.place,
-                    Opinion { effect: said.effect, rule: said.rule.clone(), reason: said.reason.clone() },
+                Some(outcome) => (
+                    outcome.order,
+                    Opinion {
+                        effect: outcome.effect,
+                        rule: outcome.rule.clone(),
+                        reason: outcome.reason.clone(),
+                    },
                 ),
                 None => (usize::MAX, refusal("cedar", "a policy is unknown")),
             });
@@ -114,10 +146,12 @@ impl CedarModule {
         for error in response.diagnostics().errors() {
             let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
             let id: &str = error.policy_id().as_ref();
-            let (place, rule) =
-                self.names.get(id).map_or((usize::MAX, "cedar"), |said| (said.place, said.rule.as_str()));
+            let (order, rule) = self
+                .names
+                .get(id)
+                .map_or((usize::MAX, "cedar"), |outcome| (outcome.order, outcome.rule.as_str()));
             opinions.push((
-                place,
+                order,
                 refusal(rule, &format!("the policy could not be evaluated: {}", error.inner())),
             ));
         }
@@ -127,29 +161,15 @@ impl CedarModule {
         });
         opinions.into_iter().map(|(_, opinion)| opinion).collect()
     }
+}
 
-    fn request(&self, input: &Input, memory: &dyn Memory, reads: &context::Reads) -> Result<Request, String> {
-        let facts = &input.facts;
-        let (resource_type, resource) = match facts.kind {
-            ActionKind::FileOperation => (&self.types.path, &facts.path),
-            ActionKind::NetworkCall => (&self.types.host, &facts.host),
-            ActionKind::LlmCall => (&self.types.model, &facts.model),
-            _ => (&self.types.tool, &facts.tool),
-        };
-        let entity = |kind: &EntityTypeName, id: &str| {
-            EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
-        };
-        let context =
-            Context::from_pairs(context::pairs(input, memory, reads)).map_err(|error| error.to_string())?;
-        Request::new(
-            entity(&self.types.agent, &input.caller.principal),
-            entity(&self.types.action, facts.kind.word()),
-            entity(resource_type, resource),
-            context,
-            None,
-        )
-        .map_err(|error| error.to_string())
-    }
+/// An action that Cedar's request cannot hold.
+#[derive(Debug, thiserror::Error)]
+enum RequestError {
+    #[error(transparent)]
+    Context(#[from] Box<ContextCreationError>),
+    #[error(transparent)]
+    Request(#[from] Box<RequestValidationError>),
 }
 
 fn types() -> Option<Types> {
@@ -164,17 +184,17 @@ fn types() -> Option<Types> {
     })
 }
 
-fn said(place: usize, policy: &Policy) -> Said {
+fn outcome_of(order: usize, policy: &Policy) -> PolicyOutcome {
     let effect = match (policy.effect(), policy.annotation("effect")) {
         (CedarEffect::Permit, _) => Effect::Allow,
         (CedarEffect::Forbid, Some("ask")) => Effect::Ask,
         (CedarEffect::Forbid, _) => Effect::Deny,
     };
-    Said {
-        place,
+    PolicyOutcome {
+        order,
         effect,
         rule: policy.annotation("id").map_or_else(|| policy.id().to_string(), str::to_owned),
-        reason: policy.annotation("reason").map(cut).unwrap_or_default(),
+        reason: policy.annotation("reason").map(truncate).unwrap_or_default(),
     }
 }
 
@@ -188,5 +208,5 @@ fn applies(policy: &Policy, kind: ActionKind) -> bool {
 }
 
 fn refusal(rule: &str, reason: &str) -> Opinion {
-    Opinion { effect: Effect::Deny, rule: rule.to_owned(), reason: cut(reason) }
+    Opinion { effect: Effect::Deny, rule: rule.to_owned(), reason: truncate(reason) }
 }

@@ -1,40 +1,20 @@
 //! The record that modules see.
 
+use std::sync::LazyLock;
+
 use jiff::tz::TimeZone;
-
+use proctor_core::action::MemberRef;
 use proctor_core::json::Json;
+use proctor_facts::Fact;
 
-use crate::condition::Acting;
+use crate::condition::CallingAgent;
 use crate::input::Input;
 
-/// Members of `action`.
-pub(super) const ACTION: [&str; 25] = [
-    "kind",
-    "name",
-    "tool",
-    "args",
-    "result",
-    "metadata",
-    "operation",
-    "path",
-    "command",
-    "host",
-    "port",
-    "url",
-    "model",
-    "text",
-    "tokens",
-    "cost_usd",
-    "cwd",
-    "depth",
-    "door",
-    "paths",
-    "writes",
-    "commands",
-    "hosts",
-    "unknown",
-    "findings",
-];
+/// The member of `action` that is no fact: what the scanner found.
+const FINDINGS: &str = "findings";
+/// Names of the members of `action`.
+pub(super) static ACTION: LazyLock<Vec<&str>> =
+    LazyLock::new(|| Fact::NAMES.iter().copied().chain([FINDINGS]).collect());
 /// Members of `agent`.
 pub(super) const AGENT: [&str; 12] = [
     "name",
@@ -58,7 +38,7 @@ pub(super) const TIME: [&str; 5] = ["now", "hour", "minute", "weekday", "date"];
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// A member of the record: borrowed from the input where it can be.
-pub(super) enum Part<'i> {
+pub(super) enum MemberValue<'i> {
     Text(&'i str),
     Built(String),
     Whole(u64),
@@ -69,79 +49,70 @@ pub(super) enum Part<'i> {
     Json(&'i Json),
 }
 
-/// The member of `action` with that name.
-pub(super) fn action<'i>(input: &'i Input, name: &str) -> Option<Part<'i>> {
-    let facts = &input.facts;
-    let texts = |texts: &'i [String]| Part::Texts(texts.iter().map(String::as_str).collect());
-    Some(match name {
-        "kind" => Part::Text(facts.kind.word()),
-        "name" => Part::Text(&facts.name),
-        "tool" => Part::Text(&facts.tool),
-        "args" => Part::Json(&facts.args),
-        "result" => Part::Json(&facts.result),
-        "metadata" => Part::Json(&facts.metadata),
-        "operation" => Part::Text(&facts.operation),
-        "path" => Part::Text(&facts.path),
-        "command" => Part::Text(&facts.command),
-        "host" => Part::Text(&facts.host),
-        "port" => Part::Whole(u64::from(facts.port)),
-        "url" => Part::Text(&facts.url),
-        "model" => Part::Text(&facts.model),
-        "text" => Part::Text(&facts.text),
-        "tokens" => Part::Whole(facts.tokens),
-        "cost_usd" => Part::Decimal(facts.cost_usd),
-        "cwd" => Part::Text(&facts.cwd),
-        "depth" => Part::Whole(u64::from(facts.depth)),
-        "door" => Part::Text(&facts.door),
-        "paths" => texts(&facts.paths),
-        "writes" => texts(&facts.writes),
-        "commands" => texts(&facts.commands),
-        "hosts" => texts(&facts.hosts),
-        "unknown" => texts(&facts.unknown),
-        "findings" => Part::Texts(input.findings.iter().map(|finding| finding.kind.as_str()).collect()),
-        _ => return None,
-    })
+/// The members of `action` whose names `wanted` accepts.
+pub(super) fn action(input: &Input, wanted: impl Fn(&str) -> bool) -> Vec<(&'static str, MemberValue<'_>)> {
+    let facts = Fact::ALL.iter().filter(|fact| wanted(fact.name())).map(|fact| {
+        let part = match fact.get(&input.facts) {
+            MemberRef::Kind(kind) => MemberValue::Text(kind.word()),
+            MemberRef::Text(text) => MemberValue::Text(text),
+            MemberRef::Texts(texts) => MemberValue::Texts(texts.iter().map(String::as_str).collect()),
+            MemberRef::Json(json) => MemberValue::Json(json),
+            MemberRef::Number(number) => MemberValue::Whole(number),
+            MemberRef::Optional(number) => MemberValue::Whole(u64::from(number.unwrap_or(0))),
+            MemberRef::Decimal(amount) => MemberValue::Decimal(amount),
+        };
+        (fact.name(), part)
+    });
+    let mut members: Vec<_> = facts.collect();
+    if wanted(FINDINGS) {
+        let kinds = input.findings.iter().map(|finding| finding.kind.as_str());
+        members.push((FINDINGS, MemberValue::Texts(kinds.collect())));
+    }
+    members
 }
 
 /// The members of `agent`. What the registry knows is left out if it gave no answer, so that what reads it fails.
-pub(super) fn agent<'i>(input: &'i Input, acting: Option<&'i Acting>) -> Vec<(&'static str, Part<'i>)> {
+pub(super) fn agent<'i>(
+    input: &'i Input,
+    acting: Option<&'i CallingAgent>,
+) -> Vec<(&'static str, MemberValue<'i>)> {
     let mut members = vec![
-        ("name", Part::Text(&input.agent)),
-        ("principal", Part::Text(&input.caller.principal)),
-        ("team", Part::Text(&input.caller.team)),
-        ("org", Part::Text(&input.caller.org)),
+        ("name", MemberValue::Text(&input.agent)),
+        ("principal", MemberValue::Text(&input.caller.principal)),
+        ("team", MemberValue::Text(&input.caller.team)),
+        ("org", MemberValue::Text(&input.caller.org)),
     ];
     if let Some(acting) = acting {
         let age = u64::try_from(acting.age_micros(input) / 1_000_000).unwrap_or(0);
         members.extend([
-            ("risk_tier", Part::Text(acting.risk())),
-            ("depth", Part::Whole(u64::from(acting.depth(input)))),
-            ("parent", Part::Text(acting.parent())),
-            ("parent_risk_tier", Part::Text(acting.parent_risk())),
-            ("children", Part::Whole(acting.children())),
-            ("is_registered", Part::Truth(acting.is_registered())),
-            ("age", Part::Whole(age)),
-            ("team_agents", Part::Whole(acting.team_agents())),
+            ("risk_tier", MemberValue::Text(acting.risk())),
+            ("depth", MemberValue::Whole(u64::from(acting.depth(input)))),
+            ("parent", MemberValue::Text(acting.parent())),
+            ("parent_risk_tier", MemberValue::Text(acting.parent_risk())),
+            ("children", MemberValue::Whole(acting.children())),
+            ("is_registered", MemberValue::Truth(acting.is_registered())),
+            ("age", MemberValue::Whole(age)),
+            ("team_agents", MemberValue::Whole(acting.team_agents())),
         ]);
     }
     members
 }
 
 /// The members of `session`.
-pub(super) fn session(input: &Input) -> [(&'static str, Part<'_>); 1] {
-    [("id", Part::Built(input.session.to_string()))]
+pub(super) fn session(input: &Input) -> [(&'static str, MemberValue<'_>); 1] {
+    [("id", MemberValue::Built(input.session.to_string()))]
 }
 
 /// The members of `time`, in UTC. Empty for a moment outside the calendar, so that what reads them fails.
-pub(super) fn time(input: &Input) -> Vec<(&'static str, Part<'_>)> {
+pub(super) fn time(input: &Input) -> Vec<(&'static str, MemberValue<'_>)> {
     let Ok(moment) = jiff::Timestamp::from_microsecond(input.now.micros()) else { return Vec::new() };
     let civil = TimeZone::UTC.to_datetime(moment);
     let weekday = usize::try_from(civil.weekday().to_monday_zero_offset()).unwrap_or(usize::MAX);
     vec![
-        ("now", Part::Built(input.now.to_string())),
-        ("hour", Part::Whole(u64::try_from(civil.hour()).unwrap_or(0))),
-        ("minute", Part::Whole(u64::try_from(civil.minute()).unwrap_or(0))),
-        ("weekday", Part::Text(WEEKDAYS.get(weekday).copied().unwrap_or_default())),
-        ("date", Part::Built(civil.date().to_string())),
+        ("now", MemberValue::Built(input.now.to_string())),
+        ("hour", MemberValue::Whole(u64::try_from(civil.hour()).unwrap_or(0))),
+        ("minute", MemberValue::Whole(u64::try_from(civil.minute()).unwrap_or(0))),
+        ("weekday", MemberValue::Text(WEEKDAYS.get(weekday).copied().unwrap_or_default())),
+        ("date", MemberValue::Built(civil.date().to_string())),
     ]
 }

@@ -15,15 +15,15 @@ use std::sync::Arc;
 use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::program::Program;
 use regorus::rvm::vm::RegoVM;
-use regorus::{CompiledPolicy, Engine, Value};
+use regorus::{CompiledPolicy, Value};
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 
-use super::record::{self, ACTION, Part};
-use super::shape::{self, Syntax};
-use super::{ModuleProblem, Opinion, cut, is_rule_id};
-use crate::condition::Acting;
+use super::bounds::{self, Syntax};
+use super::record::{self, MemberValue};
+use super::{Engine, ModuleProblem, Opinion, is_rule_id, truncate};
+use crate::condition::CallingAgent;
 use crate::input::Input;
 use crate::question::Memory;
 
@@ -66,12 +66,13 @@ impl std::fmt::Debug for RegoModule {
 impl RegoModule {
     /// Compiles a module of the package `proctor`.
     pub fn compile(file: &str, text: &str) -> Result<RegoModule, Vec<ModuleProblem>> {
-        shape::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
+        bounds::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
         let refused = refused_functions(file, text);
         if !refused.is_empty() {
             return Err(refused);
         }
-        let (program, policy) = compile(file, text).map_err(|error| vec![problem_of(file, text, &error)])?;
+        let (program, policy) =
+            compile(file, text).map_err(|error| vec![problem_of(file, text, &error.to_string())])?;
         // The compiler knows every function that is called, however its name was written.
         for builtin in &program.builtin_info_table {
             if let Some((name, why)) = REFUSED.iter().find(|(name, _)| *name == builtin.name) {
@@ -82,8 +83,19 @@ impl RegoModule {
         Ok(RegoModule { program, policy })
     }
 
-    /// What the module says about this action. Of the past it sees only what the registry knows.
-    pub fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
+    /// Runs the module for its number of instructions alone.
+    fn measure(&self, input: Value) -> Result<(), regorus::rvm::vm::VmError> {
+        let mut machine = RegoVM::new();
+        machine.load_program(Arc::clone(&self.program));
+        machine.set_max_instructions(MAX_INSTRUCTIONS);
+        machine.set_input(input);
+        machine.set_data(Value::new_object())?;
+        machine.execute_entry_point_by_name(ENTRY).map(drop)
+    }
+}
+
+impl Engine for RegoModule {
+    fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
         let value = input_value(input, memory);
         if let Err(error) = self.measure(value.clone()) {
             return vec![refusal(&format!("the module could not be evaluated: {error}"))];
@@ -100,46 +112,51 @@ impl RegoModule {
             ))],
         }
     }
-
-    /// Runs the module for its number of instructions alone.
-    fn measure(&self, input: Value) -> Result<(), String> {
-        let mut machine = RegoVM::new();
-        machine.load_program(Arc::clone(&self.program));
-        machine.set_max_instructions(MAX_INSTRUCTIONS);
-        machine.set_input(input);
-        machine.set_data(Value::new_object()).map_err(|error| format!("{error:#}"))?;
-        machine.execute_entry_point_by_name(ENTRY).map(drop).map_err(|error| format!("{error:#}"))
-    }
 }
 
-fn compile(file: &str, text: &str) -> Result<(Arc<Program>, CompiledPolicy), String> {
-    let mut engine = Engine::new();
+/// A module that does not compile.
+#[derive(Debug, thiserror::Error)]
+enum RegoError {
+    /// The engine's message, with its chain of causes.
+    #[error("{0}")]
+    Engine(String),
+    #[error("the package is `{0}`, and has to be `proctor`")]
+    Package(String),
+    #[error("the module has no rule `decision`")]
+    NoDecision,
+}
+
+fn engine_error(error: impl std::fmt::Display) -> RegoError {
+    RegoError::Engine(format!("{error:#}"))
+}
+
+fn compile(file: &str, text: &str) -> Result<(Arc<Program>, CompiledPolicy), RegoError> {
+    let mut engine = regorus::Engine::new();
     // In OPA's lenient mode an error in a function makes a rule undefined, and a deny rule would say nothing.
     engine.set_strict_builtin_errors(true);
-    let package =
-        engine.add_policy(file.to_owned(), text.to_owned()).map_err(|error| format!("{error:#}"))?;
+    let package = engine.add_policy(file.to_owned(), text.to_owned()).map_err(engine_error)?;
     if package != "data.proctor" {
-        return Err(format!(
-            "the package is `{}`, and has to be `proctor`",
-            package.trim_start_matches("data.")
-        ));
+        return Err(RegoError::Package(package.trim_start_matches("data.").to_owned()));
     }
     let entry: regorus::Rc<str> = ENTRY.into();
     let policy = engine.compile_with_entrypoint(&entry).map_err(|error| {
-        let error = format!("{error:#}");
-        if error.contains("not a valid rule path") || error.contains("not found") {
-            "the module has no rule `decision`".to_owned()
-        } else {
-            error
+        // The engine has no error type: a missing rule is known by its text alone.
+        match engine_error(error) {
+            RegoError::Engine(text)
+                if text.contains("not a valid rule path") || text.contains("not found") =>
+            {
+                RegoError::NoDecision
+            }
+            other => other,
         }
     })?;
-    let program = Compiler::compile_from_policy(&policy, &[ENTRY]).map_err(|error| format!("{error:#}"))?;
+    let program = Compiler::compile_from_policy(&policy, &[ENTRY]).map_err(engine_error)?;
     Ok((program, policy))
 }
 
 /// Every use of a refused function that can be seen in the text, with its place.
 fn refused_functions(file: &str, text: &str) -> Vec<ModuleProblem> {
-    let words: Vec<(usize, &str)> = shape::code(text, &SYNTAX).collect();
+    let words: Vec<(usize, &str)> = bounds::code(text, &SYNTAX).collect();
     let mut problems = Vec::new();
     for (place, (offset, _)) in words.iter().enumerate() {
         let after_dot = place > 0 && words.get(place - 1).is_some_and(|(_, word)| *word == ".");
@@ -167,7 +184,7 @@ fn problem_of(file: &str, text: &str, error: &str) -> ModuleProblem {
     });
     let message = reason_of(error);
     let (line, column) = place.unwrap_or((1, 1));
-    let mut problem = ModuleProblem::at(file, text, 0, cut(message));
+    let mut problem = ModuleProblem::at(file, text, 0, truncate(message));
     (problem.line, problem.column) = (line, column);
     problem
 }
@@ -194,7 +211,7 @@ fn opinion(value: &Value) -> Opinion {
                 other => {
                     return refusal(&format!(
                         "the module's decision has the unknown effect `{}`",
-                        cut(other)
+                        truncate(other)
                     ));
                 }
             },
@@ -202,7 +219,7 @@ fn opinion(value: &Value) -> Opinion {
                 opinion.rule = id.to_string();
             }
             (Value::String(name), Value::String(reason)) if &**name == "reason" => {
-                opinion.reason = cut(reason);
+                opinion.reason = truncate(reason);
             }
             _ => {
                 return refusal(
@@ -221,14 +238,13 @@ fn opinion(value: &Value) -> Opinion {
 }
 
 fn refusal(reason: &str) -> Opinion {
-    Opinion { effect: Effect::Deny, rule: "rego".to_owned(), reason: cut(reason) }
+    Opinion { effect: Effect::Deny, rule: "rego".to_owned(), reason: truncate(reason) }
 }
 
 fn input_value(input: &Input, memory: &dyn Memory) -> Value {
-    let acting = Acting::ask(input, memory);
-    let action = ACTION.into_iter().filter_map(|name| record::action(input, name).map(|part| (name, part)));
+    let acting = CallingAgent::ask(input, memory);
     object([
-        ("action", object_of(action)),
+        ("action", object_of(record::action(input, |_| true))),
         ("agent", object_of(record::agent(input, acting.as_ref()))),
         ("session", object_of(record::session(input))),
         ("time", object_of(record::time(input))),
@@ -241,21 +257,21 @@ fn object<'n>(members: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
     Value::from(members)
 }
 
-fn object_of<'i>(members: impl IntoIterator<Item = (&'static str, Part<'i>)>) -> Value {
-    object(members.into_iter().map(|(name, part)| (name, part_value(&part))))
+fn object_of<'i>(members: impl IntoIterator<Item = (&'static str, MemberValue<'i>)>) -> Value {
+    object(members.into_iter().map(|(name, part)| (name, member_value(&part))))
 }
 
-fn part_value(part: &Part<'_>) -> Value {
+fn member_value(part: &MemberValue<'_>) -> Value {
     match part {
-        Part::Text(text) => Value::from(*text),
-        Part::Built(text) => Value::from(text.as_str()),
-        Part::Whole(number) => Value::from(*number),
-        Part::Truth(truth) => Value::from(*truth),
-        Part::Decimal(number) => number_value(&number.to_string()),
-        Part::Texts(texts) => {
+        MemberValue::Text(text) => Value::from(*text),
+        MemberValue::Built(text) => Value::from(text.as_str()),
+        MemberValue::Whole(number) => Value::from(*number),
+        MemberValue::Truth(truth) => Value::from(*truth),
+        MemberValue::Decimal(number) => number_value(&number.to_string()),
+        MemberValue::Texts(texts) => {
             Value::from(texts.iter().map(|text| Value::from(*text)).collect::<Vec<Value>>())
         }
-        Part::Json(json) => json_value(json),
+        MemberValue::Json(json) => json_value(json),
     }
 }
 

@@ -1,16 +1,15 @@
-//! From sources to a policy: reads every document, finds the modules they name, compiles conditions, collects all problems.
+//! Compilation of sources: reads every document, finds the modules they name, compiles conditions, collects all problems.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::source::{self, Source, SourceRole, module_name};
-use super::{CompiledAdvice, CompiledModule, CompiledRule, ModuleEngine, Policy, RuleIndex};
-use crate::advice::Part;
+use super::{CompiledAdvice, CompiledModule, CompiledRule, Policy, RuleIndex};
+use crate::advice::CompiledSection;
 use crate::condition::Condition;
 use crate::document::{CredentialAction, Document, Located, Module, Position, Problem, read_document};
 use crate::lint::Warning;
-use crate::modules::cedar::CedarModule;
-use crate::modules::rego::RegoModule;
+use crate::modules::{self, Language};
 use crate::scan::Scanner;
 
 /// The most documents that a policy may have.
@@ -123,14 +122,22 @@ fn compile_modules(
     document: &Document,
     sources: &[Source],
     used: &mut BTreeSet<String>,
-    modules: &mut Vec<CompiledModule>,
+    compiled: &mut Vec<CompiledModule>,
     problems: &mut Vec<Problem>,
 ) {
     for module in &document.modules {
-        let (role, path) = match &module.value {
-            Module::Cedar(path) => (SourceRole::Cedar, path),
-            Module::Rego(path) => (SourceRole::Rego, path),
+        let (role, language, path) = match &module.value {
+            Module::Cedar(path) => (SourceRole::Cedar, Language::Cedar, path),
+            Module::Rego(path) => (SourceRole::Rego, Language::Rego, path),
         };
+        if !language.is_compiled_in() {
+            problems.push(Problem {
+                file: document.file.clone(),
+                at: module.at,
+                message: format!("this build reads no {} modules: `{path}` cannot be used", language.name()),
+            });
+            continue;
+        }
         let name = module_name(&document.file, path);
         let Some(found) = sources.iter().find(|source| source.role == role && source.name == name) else {
             problems.push(Problem {
@@ -149,16 +156,8 @@ fn compile_modules(
             });
             continue;
         };
-        let engine = match role {
-            SourceRole::Rego => {
-                RegoModule::compile(&name, text).map(|module| ModuleEngine::Rego(Box::new(module)))
-            }
-            SourceRole::Cedar | SourceRole::Document => {
-                CedarModule::compile(&name, text).map(|module| ModuleEngine::Cedar(Box::new(module)))
-            }
-        };
-        match engine {
-            Ok(engine) => modules.push(CompiledModule { document: number, engine }),
+        match modules::compile(language, &name, text) {
+            Ok(engine) => compiled.push(CompiledModule { document: number, engine }),
             Err(found) => problems.extend(found.into_iter().map(|problem| Problem {
                 file: name.clone(),
                 at: Position { line: problem.line, column: problem.column },
@@ -182,7 +181,7 @@ fn compile_scanner(documents: &[Document], problems: &mut Vec<Problem>) -> Scann
             problems.push(Problem {
                 file: place.map_or_else(String::new, |(document, _)| document.file.clone()),
                 at: place.map_or_else(Position::default, |(_, pattern)| pattern.at),
-                message: format!("pattern does not compile: {}", error.message),
+                message: format!("pattern does not compile: {}", error.problem),
             });
             Scanner::default()
         }
@@ -204,7 +203,7 @@ fn compile_advice(documents: &[Document], problems: &mut Vec<Problem>) -> Vec<Co
             refuse(first_too_many.at, message);
             return compiled;
         }
-        match Part::compile(section) {
+        match CompiledSection::compile(section) {
             Ok(part) => compiled.push(CompiledAdvice { document: number, part: Arc::new(part) }),
             Err(problem) => refuse(problem.at, format!("`advice`: {}", problem.value)),
         }
@@ -225,4 +224,30 @@ pub(crate) fn strictest_credential_action<'a>(
     let written: Vec<CredentialAction> =
         documents.filter_map(|document| document.data.as_ref()?.credential_action).collect();
     order.into_iter().find(|action| written.contains(action))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_whose_language_is_not_compiled_in_is_refused_where_it_is_named() {
+        let text = "version: \"1\"\nmodules:\n  - { cedar: a.cedar }\n  - { rego: b.rego }\n";
+        let problems = compile(vec![Source::document("p.yaml", text)]).err().unwrap_or_default();
+        let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let expected = |language: Language, line: usize, path: &str| {
+            if language.is_compiled_in() {
+                format!("p.yaml:{line}:5: {} module `{path}` cannot be read", language.name().to_lowercase())
+            } else {
+                format!(
+                    "p.yaml:{line}:5: this build reads no {} modules: `{path}` cannot be used",
+                    language.name()
+                )
+            }
+        };
+        assert_eq!(
+            messages,
+            [expected(Language::Cedar, 3, "a.cedar"), expected(Language::Rego, 4, "b.rego")]
+        );
+    }
 }

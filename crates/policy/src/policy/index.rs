@@ -1,9 +1,9 @@
-//! Which rules can match an action at all: by tool and kind, from what their conditions demand.
+//! Index of rules by tool and kind, from the necessary conditions of their conditions.
 
 use std::collections::HashMap;
 
 use proctor_core::action::ActionKind;
-use proctor_core::normalise::Facts;
+use proctor_facts::Facts;
 
 use crate::condition::Condition;
 

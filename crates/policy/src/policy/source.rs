@@ -1,8 +1,8 @@
-//! Policy sources: texts with a role and a name. Reading them from files is somebody else's work.
+//! Policy sources: texts with a role and a name. The caller reads them from files.
 
 use proctor_core::digest::Digest;
 
-/// What a source is.
+/// Role of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SourceRole {
     /// A policy document.
@@ -34,11 +34,11 @@ impl SourceRole {
 /// A policy source.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
-    /// What it is.
+    /// Role.
     pub role: SourceRole,
-    /// Its name, which messages show: usually the file.
+    /// Name shown in messages, usually the file.
     pub name: String,
-    /// Its content.
+    /// Content.
     pub bytes: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ pub fn module_name(document: &str, path: &str) -> String {
     } else {
         format!("{folder}/{path}")
     };
-    proctor_core::normalise::path::absolute(&joined, "")
+    proctor_facts::path::absolute(&joined, "")
 }
 
 /// The digest of a set of sources. Folders do not count, so that a policy is the same wherever it lies.

@@ -2,34 +2,36 @@
 
 use std::str::FromStr;
 
-use proctor_core::action::ActionKind;
+use proctor_core::action::{ActionKind, MemberMut, MemberRef};
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, SessionId};
 use proctor_core::json::Json;
-use proctor_core::normalise::Facts;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
+use proctor_facts::{Fact, Facts};
 use rust_decimal::Decimal;
 
 use super::ReadSet;
 use crate::input::{FoundSecret, Input};
 use crate::question::{
-    Account, Answer, ApprovalState, ApprovalView, Pace, Question, Scope, Standing, Stop, Unit,
+    Account, AgentStatus, Answer, ApprovalState, ApprovalView, Pace, Question, Scope, Stop, Unit,
 };
 
-/// Why a text is not a read-set.
+/// A JSON text that is not a read-set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a read-set: `{member}` {problem}")]
 pub struct ReadSetError {
     /// The member concerned.
     pub member: String,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub problem: &'static str,
 }
 
 /// Claimed values nested deeper than this are written as text, so that a body that holds a read-set can always be parsed:
 /// the parser's own limit is twice that.
 const DEEP: usize = 64;
+/// Ending of the names of members whose JSON is written as text.
+const AS_TEXT: &str = "_text";
 
 pub(super) fn write(set: &ReadSet) -> Json {
     let mut out = Out(Vec::with_capacity(12));
@@ -81,51 +83,34 @@ impl Out {
         }
     }
 
-    fn claimed(&mut self, name: &str, deep_name: &str, value: &Json) {
+    fn claimed(&mut self, name: &str, value: &Json) {
         if value.is_null() {
             return;
         }
         if is_deep(value, DEEP) {
-            self.push(deep_name, value.to_string());
+            self.push(&format!("{name}{AS_TEXT}"), value.to_string());
         } else {
             self.push(name, value.clone());
         }
     }
 
+    /// The facts that are not empty. Their order is that of the table, and part of the stored form.
     fn facts(&mut self, facts: &Facts) {
-        self.push("kind", facts.kind.word());
-        self.text("name", &facts.name);
-        self.text("tool", &facts.tool);
-        self.claimed("args", "args_text", &facts.args);
-        self.claimed("result", "result_text", &facts.result);
-        self.claimed("metadata", "metadata_text", &facts.metadata);
-        self.text("operation", &facts.operation);
-        self.text("path", &facts.path);
-        self.text("command", &facts.command);
-        self.text("host", &facts.host);
-        if facts.port != 0 {
-            self.push("port", facts.port);
+        for fact in Fact::ALL {
+            let name = fact.name();
+            match fact.get(facts) {
+                MemberRef::Kind(kind) => self.push(name, kind.word()),
+                MemberRef::Text(text) => self.text(name, text),
+                MemberRef::Texts(texts) => self.texts(name, texts),
+                MemberRef::Json(json) => self.claimed(name, json),
+                MemberRef::Number(0) | MemberRef::Optional(None) => {}
+                MemberRef::Number(number) => self.push(name, number),
+                MemberRef::Optional(Some(number)) => self.push(name, number),
+                // A zero may have decimals too.
+                MemberRef::Decimal(amount) if amount.serialize() == Decimal::ZERO.serialize() => {}
+                MemberRef::Decimal(amount) => self.push(name, amount.to_string()),
+            }
         }
-        self.text("url", &facts.url);
-        self.text("model", &facts.model);
-        self.text("text", &facts.text);
-        if facts.tokens != 0 {
-            self.push("tokens", facts.tokens);
-        }
-        // A zero may have decimals too.
-        if facts.cost_usd.serialize() != Decimal::ZERO.serialize() {
-            self.push("cost_usd", facts.cost_usd.to_string());
-        }
-        self.text("cwd", &facts.cwd);
-        if facts.depth != 0 {
-            self.push("depth", facts.depth);
-        }
-        self.text("door", &facts.door);
-        self.texts("paths", &facts.paths);
-        self.texts("writes", &facts.writes);
-        self.texts("commands", &facts.commands);
-        self.texts("hosts", &facts.hosts);
-        self.texts("unknown", &facts.unknown);
     }
 }
 
@@ -160,7 +145,7 @@ fn pair_to_json(question: &Question, answer: &Answer) -> Json {
             items.push((*limit).into());
         }
         Question::Approval => items.push("approval".into()),
-        Question::Standing(operation) => items.extend(["standing", operation].map(Json::from)),
+        Question::AgentStatus(operation) => items.extend(["standing", operation].map(Json::from)),
         Question::Repeats(seconds) => {
             items.push("repeats".into());
             items.push((*seconds).into());
@@ -176,8 +161,8 @@ fn pair_to_json(question: &Question, answer: &Answer) -> Json {
         Answer::Level(level) => Json::object().with("level", *level),
         Answer::Approval(None) => Json::Null,
         Answer::Approval(Some(view)) => approval_to_json(view),
-        Answer::Standing(standing) => {
-            Json::object().with("standing", standing.as_deref().map_or(Json::Null, standing_to_json))
+        Answer::AgentStatus(status) => {
+            Json::object().with("standing", status.as_deref().map_or(Json::Null, status_to_json))
         }
         Answer::Pace(pace) => {
             let parts = [pace.current, pace.minutes, pace.sum, pace.squares];
@@ -211,61 +196,61 @@ fn approval_to_json(view: &ApprovalView) -> Json {
     out
 }
 
-fn standing_to_json(standing: &Standing) -> Json {
+fn status_to_json(status: &AgentStatus) -> Json {
     let mut out = Out(Vec::new());
-    if let Some(stop) = &standing.stop {
+    if let Some(stop) = &status.stop {
         out.push("stop", Json::Array(vec![stop.rule.as_str().into(), stop.reason.as_str().into()]));
     }
-    out.text("risk", &standing.risk);
-    out.text("parent", &standing.parent);
-    out.text("parent_risk", &standing.parent_risk);
-    if standing.depth != 0 {
-        out.push("depth", standing.depth);
+    out.text("risk", &status.risk);
+    out.text("parent", &status.parent);
+    out.text("parent_risk", &status.parent_risk);
+    if status.depth != 0 {
+        out.push("depth", status.depth);
     }
-    if standing.children != 0 {
-        out.push("children", standing.children);
+    if status.children != 0 {
+        out.push("children", status.children);
     }
-    if let Some(registered_at) = standing.registered_at {
+    if let Some(registered_at) = status.registered_at {
         out.push("registered_at", registered_at.micros());
     }
-    if standing.observe {
+    if status.observe {
         out.push("observe", true);
     }
-    if standing.team_agents != 0 {
-        out.push("team_agents", standing.team_agents);
+    if status.team_agents != 0 {
+        out.push("team_agents", status.team_agents);
     }
-    out.text("name", &standing.name);
-    if !standing.above.is_empty() {
+    out.text("name", &status.name);
+    if !status.above.is_empty() {
         let names = |above: &Caller| {
             Json::Array([&above.principal, &above.team, &above.org].map(|name| name.as_str().into()).to_vec())
         };
-        out.push("above", Json::Array(standing.above.iter().map(names).collect()));
+        out.push("above", Json::Array(status.above.iter().map(names).collect()));
     }
     Json::Object(out.0)
 }
 
-fn standing(value: &Json) -> Option<Standing> {
-    let mut standing = Standing::default();
+fn status(value: &Json) -> Option<AgentStatus> {
+    let mut status = AgentStatus::default();
     for (name, member) in value.as_object()? {
         match name.as_str() {
             "stop" => match member.as_array()? {
-                [rule, reason] => standing.stop = Some(Stop { rule: owned(rule)?, reason: owned(reason)? }),
+                [rule, reason] => status.stop = Some(Stop { rule: owned(rule)?, reason: owned(reason)? }),
                 _ => return None,
             },
-            "risk" => standing.risk = owned(member)?,
-            "parent" => standing.parent = owned(member)?,
-            "parent_risk" => standing.parent_risk = owned(member)?,
-            "depth" => standing.depth = member.as_u64()?.try_into().ok()?,
-            "children" => standing.children = member.as_u64()?,
-            "registered_at" => standing.registered_at = Some(Timestamp::from_micros(member.as_i64()?)),
-            "observe" => standing.observe = member.as_bool()?,
-            "team_agents" => standing.team_agents = member.as_u64()?,
-            "name" => standing.name = owned(member)?,
-            "above" => standing.above = member.as_array()?.iter().map(above).collect::<Option<_>>()?,
+            "risk" => status.risk = owned(member)?,
+            "parent" => status.parent = owned(member)?,
+            "parent_risk" => status.parent_risk = owned(member)?,
+            "depth" => status.depth = member.as_u64()?.try_into().ok()?,
+            "children" => status.children = member.as_u64()?,
+            "registered_at" => status.registered_at = Some(Timestamp::from_micros(member.as_i64()?)),
+            "observe" => status.observe = member.as_bool()?,
+            "team_agents" => status.team_agents = member.as_u64()?,
+            "name" => status.name = owned(member)?,
+            "above" => status.above = member.as_array()?.iter().map(above).collect::<Option<_>>()?,
             _ => return None,
         }
     }
-    Some(standing)
+    Some(status)
 }
 
 fn above(value: &Json) -> Option<Caller> {
@@ -330,35 +315,25 @@ pub(super) fn read(value: &Json) -> Result<ReadSet, ReadSetError> {
 }
 
 fn read_fact(facts: &mut Facts, name: &str, value: &Json) -> Result<(), ReadSetError> {
-    match name {
-        "kind" => facts.kind = kind(value).ok_or_else(|| wrong(name, "is not a kind of action"))?,
-        "name" => facts.name = text(name, value)?,
-        "tool" => facts.tool = text(name, value)?,
-        "args" => facts.args = value.clone(),
-        "result" => facts.result = value.clone(),
-        "metadata" => facts.metadata = value.clone(),
-        "args_text" => facts.args = deep(name, value)?,
-        "result_text" => facts.result = deep(name, value)?,
-        "metadata_text" => facts.metadata = deep(name, value)?,
-        "operation" => facts.operation = text(name, value)?,
-        "path" => facts.path = text(name, value)?,
-        "command" => facts.command = text(name, value)?,
-        "host" => facts.host = text(name, value)?,
-        "port" => facts.port = number(name, value)?,
-        "url" => facts.url = text(name, value)?,
-        "model" => facts.model = text(name, value)?,
-        "text" => facts.text = text(name, value)?,
-        "tokens" => facts.tokens = number(name, value)?,
-        "cost_usd" => facts.cost_usd = amount(value).ok_or_else(|| wrong(name, "is not an amount"))?,
-        "cwd" => facts.cwd = text(name, value)?,
-        "depth" => facts.depth = number(name, value)?,
-        "door" => facts.door = text(name, value)?,
-        "paths" => facts.paths = list(name, value, owned)?,
-        "writes" => facts.writes = list(name, value, owned)?,
-        "commands" => facts.commands = list(name, value, owned)?,
-        "hosts" => facts.hosts = list(name, value, owned)?,
-        "unknown" => facts.unknown = list(name, value, owned)?,
-        _ => return Err(wrong(name, "is not a fact")),
+    if let Some(fact) = name.strip_suffix(AS_TEXT).and_then(Fact::named)
+        && let MemberMut::Json(json) = fact.get_mut(facts)
+    {
+        *json = deep(name, value)?;
+        return Ok(());
+    }
+    let fact = Fact::named(name).ok_or_else(|| wrong(name, "is not a fact"))?;
+    match fact.get_mut(facts) {
+        MemberMut::Kind(field) => {
+            *field = kind(value).ok_or_else(|| wrong(name, "is not a kind of action"))?;
+        }
+        MemberMut::Text(field) => *field = text(name, value)?,
+        MemberMut::Texts(field) => *field = list(name, value, owned)?,
+        MemberMut::Json(field) => *field = value.clone(),
+        MemberMut::U16(field) => *field = number(name, value)?,
+        MemberMut::U32(field) => *field = number(name, value)?,
+        MemberMut::U64(field) => *field = number(name, value)?,
+        MemberMut::Optional(field) => *field = Some(number(name, value)?),
+        MemberMut::Decimal(field) => *field = amount(value).ok_or_else(|| wrong(name, "is not an amount"))?,
     }
     Ok(())
 }
@@ -386,7 +361,7 @@ fn pair(value: &Json) -> Option<(Question, Answer)> {
             (Question::Rate(text(1)?.to_owned(), limit), 3)
         }
         "approval" => (Question::Approval, 1),
-        "standing" => (Question::Standing(text(1)?.to_owned()), 2),
+        "standing" => (Question::AgentStatus(text(1)?.to_owned()), 2),
         "repeats" => (Question::Repeats(u32::try_from(question.get(1)?.as_u64()?).ok()?), 2),
         "pace" => (Question::Pace, 1),
         _ => return None,
@@ -410,8 +385,8 @@ fn read_answer(value: &Json) -> Option<Answer> {
         },
         Json::Object(members) => match members.as_slice() {
             [(name, level)] if name == "level" => Answer::Level(level.as_u64()?),
-            [(name, Json::Null)] if name == "standing" => Answer::Standing(None),
-            [(name, value)] if name == "standing" => Answer::Standing(Some(Box::new(standing(value)?))),
+            [(name, Json::Null)] if name == "standing" => Answer::AgentStatus(None),
+            [(name, value)] if name == "standing" => Answer::AgentStatus(Some(Box::new(status(value)?))),
             [(name, value)] if name == "pace" => Answer::Pace(pace(value)?),
             _ => Answer::Approval(Some(approval(value)?)),
         },

@@ -1,11 +1,11 @@
 use super::*;
 use crate::input::FoundSecret;
-use crate::question::{Account, ApprovalState, ApprovalView, Pace, Scope, Standing, Stop, Unit};
+use crate::question::{Account, AgentStatus, ApprovalState, ApprovalView, Pace, Scope, Stop, Unit};
 use proctor_core::action::ActionKind;
 use proctor_core::id::{ApprovalId, SessionId};
-use proctor_core::normalise::Facts;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
+use proctor_facts::Facts;
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 
@@ -99,19 +99,19 @@ fn question() -> impl Strategy<Value = Question> {
         )),
         (text(), any::<u32>()).prop_map(|(tool, limit)| Question::Rate(tool, limit)),
         Just(Question::Approval),
-        text().prop_map(Question::Standing),
+        text().prop_map(Question::AgentStatus),
         any::<u32>().prop_map(Question::Repeats),
         Just(Question::Pace),
     ]
 }
 
-fn standing() -> impl Strategy<Value = Standing> {
+fn status() -> impl Strategy<Value = AgentStatus> {
     let stop = prop::option::of((text(), text()).prop_map(|(rule, reason)| Stop { rule, reason }));
     let numbers = (any::<u32>(), any::<u64>(), any::<Option<i64>>(), any::<bool>(), any::<u64>());
     let caller = (text(), text(), text()).prop_map(|(principal, team, org)| Caller { principal, team, org });
     let more = (text(), prop::collection::vec(caller, 0..3));
     (stop, text(), text(), text(), numbers, more).prop_map(
-        |(stop, risk, parent, parent_risk, numbers, more)| Standing {
+        |(stop, risk, parent, parent_risk, numbers, more)| AgentStatus {
             stop,
             risk,
             parent,
@@ -145,7 +145,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         decimal().prop_map(Answer::Amount),
         any::<u64>().prop_map(Answer::Level),
         prop::option::of(view).prop_map(Answer::Approval),
-        prop::option::of(standing().prop_map(Box::new)).prop_map(Answer::Standing),
+        prop::option::of(status().prop_map(Box::new)).prop_map(Answer::AgentStatus),
         any::<[u64; 4]>().prop_map(|[current, minutes, sum, squares]| Answer::Pace(Pace {
             current,
             minutes,

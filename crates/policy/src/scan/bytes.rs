@@ -137,7 +137,7 @@ pub(super) fn first_terminator(text: &str) -> Option<usize> {
     text.find(is_terminator)
 }
 
-/// What a text holds at all, so that a pass which cannot find anything is not run.
+/// Byte classes that occur in a text, so that passes which cannot find anything are skipped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Summary {
     ascii_digits: usize,

@@ -17,12 +17,42 @@ const MAX_MATCHES: usize = 1000;
 
 /// A pattern that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("sensitive pattern {index} cannot be used: {message}")]
+#[error("sensitive pattern {index} cannot be used: {problem}")]
 pub struct PatternError {
-    /// Which pattern, counted from 0.
+    /// The index of the pattern.
     pub index: usize,
-    /// What is wrong with it.
-    pub message: String,
+    /// Description of the problem.
+    pub problem: PatternProblem,
+}
+
+/// Reasons why a pattern cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PatternProblem {
+    /// More patterns than one scanner takes.
+    #[error("{0} patterns given, at most {MAX_PATTERNS} allowed")]
+    TooMany(usize),
+    /// An empty pattern, which would match everywhere.
+    #[error("the pattern is empty")]
+    Empty,
+    /// A pattern of too many bytes.
+    #[error("the pattern has {0} bytes, at most {MAX_PATTERN_BYTES} allowed")]
+    TooLong(usize),
+    /// A pattern whose automaton exceeds its limit.
+    #[error("`{pattern}` takes more than {limit} bytes when compiled; use smaller repetitions")]
+    TooLarge {
+        /// The pattern.
+        pattern: String,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A pattern that is not a regular expression.
+    #[error("`{pattern}` is not a regular expression: {message}")]
+    Syntax {
+        /// The pattern.
+        pattern: String,
+        /// The parser's message.
+        message: String,
+    },
 }
 
 #[derive(Debug)]
@@ -39,13 +69,13 @@ impl CustomPatterns {
         if sources.len() > MAX_PATTERNS {
             return Err(PatternError {
                 index: MAX_PATTERNS,
-                message: format!("{} patterns given, at most {MAX_PATTERNS} allowed", sources.len()),
+                problem: PatternProblem::TooMany(sources.len()),
             });
         }
         let patterns = sources
             .iter()
             .enumerate()
-            .map(|(index, source)| compile_one(source).map_err(|message| PatternError { index, message }))
+            .map(|(index, source)| compile_one(source).map_err(|problem| PatternError { index, problem }))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(CustomPatterns { patterns })
     }
@@ -65,12 +95,12 @@ impl CustomPatterns {
     }
 }
 
-fn compile_one(source: &str) -> Result<Regex, String> {
+fn compile_one(source: &str) -> Result<Regex, PatternProblem> {
     if source.is_empty() {
-        return Err("the pattern is empty".to_owned());
+        return Err(PatternProblem::Empty);
     }
     if source.len() > MAX_PATTERN_BYTES {
-        return Err(format!("the pattern has {} bytes, at most {MAX_PATTERN_BYTES} allowed", source.len()));
+        return Err(PatternProblem::TooLong(source.len()));
     }
     RegexBuilder::new(source)
         .size_limit(MAX_COMPILED_BYTES)
@@ -78,9 +108,11 @@ fn compile_one(source: &str) -> Result<Regex, String> {
         .build()
         .map_err(|error| match error {
             regex::Error::CompiledTooBig(limit) => {
-                format!("`{source}` takes more than {limit} bytes when compiled; use smaller repetitions")
+                PatternProblem::TooLarge { pattern: source.to_owned(), limit }
             }
-            other => format!("`{source}` is not a regular expression: {}", one_line(&other.to_string())),
+            other => {
+                PatternProblem::Syntax { pattern: source.to_owned(), message: one_line(&other.to_string()) }
+            }
         })
 }
 

@@ -3,7 +3,7 @@
 use super::bytes::WIDE_DIGIT_LEAD;
 use super::{Finding, FindingKind};
 
-/// How many characters of a number are looked at, separators included.
+/// Most characters of a number that are examined, separators included.
 const MAX_WALK: usize = 24;
 
 /// Finds numbers, in ASCII or full-width digits, plain or with single separators between digits.

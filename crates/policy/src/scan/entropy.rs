@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::bytes::{is_ascii_terminator, is_base64, is_hex, is_separated_hex, is_token, run_end, runs};
 use super::{Finding, FindingKind};
 
-/// Nothing shorter is looked at.
+/// Shortest token that is examined.
 const MIN_RUN: usize = 20;
 /// The longest token judged as a whole.
 const MAX_TOKEN: usize = 64;

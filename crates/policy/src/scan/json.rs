@@ -1,4 +1,4 @@
-//! Cuts findings out of JSON, leaf by leaf, so that what is left is still JSON.
+//! Redaction of JSON, leaf by leaf, so that the result is still JSON.
 
 mod names;
 mod number;
@@ -11,7 +11,7 @@ use proctor_core::json::Json;
 use super::path::Path;
 use super::{Finding, FindingKind, REDACTED_WHOLE, Scanner, leading_kind, redact};
 
-/// A value nested deeper is not looked at but cut.
+/// Deepest nesting that is scanned; deeper values are redacted whole.
 pub const MAX_JSON_DEPTH: usize = 128;
 
 /// The most findings reported for one value. All findings beyond are cut as well, but reported only when they
@@ -21,7 +21,7 @@ pub const MAX_REPORTED_FINDINGS: usize = 1000;
 /// A finding in JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonFinding {
-    /// What was found.
+    /// Kind of secret.
     pub kind: FindingKind,
     /// The JSONPath of the leaf or member. Names in it are shown as they stand after the cut, so that the path
     /// repeats no secret; a path that is too long ends in `…`.
@@ -41,47 +41,47 @@ impl Scanner {
     /// Only strings change, with two exceptions: a number with a finding becomes a string, and what is nested
     /// deeper than [`MAX_JSON_DEPTH`] becomes the string `[REDACTED]`. Names that become equal are told apart
     /// by `~2`, `~3` and so on.
-    pub fn cut_json(
+    pub fn redact_json(
         &self,
         value: &Json,
         prefix: &str,
         keep: &dyn Fn(FindingKind) -> bool,
     ) -> (Json, Vec<JsonFinding>) {
-        let mut cutter = Cutter::new(self, keep);
-        let cut = cutter.cut_value(value, &Path::root(prefix), 1);
-        (cut.unwrap_or_else(|| value.clone()), cutter.reported)
+        let mut redactor = Redactor::new(self, keep);
+        let cut = redactor.redact_value(value, &Path::root(prefix), 1);
+        (cut.unwrap_or_else(|| value.clone()), redactor.reported)
     }
 
     /// The same for a text; every finding has the path `path`.
-    pub fn cut_text(
+    pub fn redact_text(
         &self,
         text: &str,
         path: &str,
         keep: &dyn Fn(FindingKind) -> bool,
     ) -> (String, Vec<JsonFinding>) {
-        let mut cutter = Cutter::new(self, keep);
+        let mut redactor = Redactor::new(self, keep);
         let findings = self.scan_claimed(text);
-        let cut = cutter.cut_string(text, &findings, &Path::root(path), false);
-        (cut.unwrap_or_else(|| text.to_owned()), cutter.reported)
+        let cut = redactor.cut_string(text, &findings, &Path::root(path), false);
+        (cut.unwrap_or_else(|| text.to_owned()), redactor.reported)
     }
 }
 
 /// One walk over a value. Its methods give nothing where nothing changes, so that a clean value is not copied
 /// on the way.
-struct Cutter<'s> {
+struct Redactor<'s> {
     scanner: &'s Scanner,
     keep: &'s dyn Fn(FindingKind) -> bool,
     reported: Vec<JsonFinding>,
     seen: [bool; FindingKind::ALL.len()],
 }
 
-impl<'s> Cutter<'s> {
-    fn new(scanner: &'s Scanner, keep: &'s dyn Fn(FindingKind) -> bool) -> Cutter<'s> {
-        Cutter { scanner, keep, reported: Vec::new(), seen: [false; FindingKind::ALL.len()] }
+impl<'s> Redactor<'s> {
+    fn new(scanner: &'s Scanner, keep: &'s dyn Fn(FindingKind) -> bool) -> Redactor<'s> {
+        Redactor { scanner, keep, reported: Vec::new(), seen: [false; FindingKind::ALL.len()] }
     }
 
     /// `depth` counts the containers around and including the value.
-    fn cut_value(&mut self, value: &Json, path: &Path<'_>, depth: usize) -> Option<Json> {
+    fn redact_value(&mut self, value: &Json, path: &Path<'_>, depth: usize) -> Option<Json> {
         match value {
             Json::Null | Json::Bool(_) => None,
             Json::Number(literal) => self.cut_number(literal, path),
@@ -103,7 +103,7 @@ impl<'s> Cutter<'s> {
             .iter()
             .enumerate()
             .filter_map(|(index, element)| {
-                Some((index, self.cut_value(element, &path.index(index), depth + 1)?))
+                Some((index, self.redact_value(element, &path.index(index), depth + 1)?))
             })
             .collect();
         if changed.is_empty() {
@@ -123,7 +123,7 @@ impl<'s> Cutter<'s> {
                 Json::String(text) if is_service_account && (name == "type" || name == "private_key") => {
                     self.cut_whole(text, &member_path)
                 }
-                _ => self.cut_value(value, &member_path, depth + 1),
+                _ => self.redact_value(value, &member_path, depth + 1),
             };
             changed.extend(cut.map(|cut| (index, cut)));
         }

@@ -1,8 +1,8 @@
-//! What a finding can be.
+//! Kinds of findings.
 
 macro_rules! finding_kinds {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What was found. The variants' names are the labels used on the wire.
+        /// Kind of a finding. The variants' names are the labels used on the wire.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum FindingKind {
             $($(#[$doc])* $name,)*
@@ -19,7 +19,7 @@ macro_rules! finding_kinds {
                 }
             }
 
-            /// What replaces a finding of this kind in redacted text.
+            /// Replacement of a finding of this kind in redacted text.
             pub const fn replacement(self) -> &'static str {
                 match self {
                     $(FindingKind::$name => concat!("[REDACTED:", stringify!($name), "]"),)*

@@ -7,7 +7,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use super::bytes::{Next, first_terminator};
 use super::{Finding, FindingKind};
 
-/// What a literal starts.
+/// Kind of finding that a literal starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
     Prefix(FindingKind),
@@ -19,7 +19,7 @@ enum Start {
 use FindingKind as K;
 use Start::{PemHeader, Prefix};
 
-/// Where two literals start at the same place the first in this list wins.
+/// Literals and their kinds. Where two literals start at the same offset, the first in this list wins.
 const LITERALS: [(&str, Start); 29] = [
     (concat!("sk-", "ant-"), Prefix(K::AnthropicKey)),
     ("sk-", Prefix(K::OpenAiKey)),
@@ -158,7 +158,7 @@ fn extend_over_short_tails(text: &str, headers: &[PemHeaderFound], findings: &mu
     }
 }
 
-/// What stands between a header and its end line.
+/// Body between a PEM header and its end line.
 struct PemBody {
     end: usize,
     seen_from: usize,

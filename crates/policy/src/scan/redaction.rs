@@ -2,7 +2,7 @@
 
 use super::{Finding, FindingKind};
 
-/// What replaces a whole text that cannot be cut in parts.
+/// Replacement of a whole text that cannot be redacted in parts.
 pub const REDACTED_WHOLE: &str = "[REDACTED]";
 
 /// The text with every finding replaced by its label. Findings that overlap are replaced together, under the
@@ -13,7 +13,7 @@ pub fn redact(text: &str, findings: &[Finding]) -> String {
     }
     // Every span is checked before spans are joined: joining could hide one that does not fit.
     let all_fit = findings.iter().all(|finding| text.get(finding.offset..finding.end).is_some());
-    let cut = if all_fit { cut(text, &joined(findings)) } else { None };
+    let cut = if all_fit { replace_spans(text, &joined(findings)) } else { None };
     cut.unwrap_or_else(|| REDACTED_WHOLE.to_owned())
 }
 
@@ -43,8 +43,8 @@ fn joined(findings: &[Finding]) -> Vec<Finding> {
     sorted
 }
 
-/// Nothing if a span does not fit the text.
-fn cut(text: &str, spans: &[Finding]) -> Option<String> {
+/// Replaces spans that do not overlap; `None` if one does not fit the text.
+fn replace_spans(text: &str, spans: &[Finding]) -> Option<String> {
     let mut redacted = String::with_capacity(text.len());
     let mut copied_to = 0;
     for span in spans {

@@ -11,9 +11,9 @@ use proctor_core::json::Json;
 use proctor_core::record::{Envelope, RecordKind};
 use proctor_core::time::Timestamp;
 
-use super::past::{Event, Past, Place};
+use super::history::{Event, History, Retention};
 use super::row::{Items, Row, Text, quoted, unquote};
-use super::{Limits, hour_of, sets_marks};
+use super::{Limits, hour_of, sets_taints};
 
 pub(super) const FOLD: &str = "agent";
 
@@ -28,7 +28,7 @@ const SWEEP: usize = 16;
 
 #[derive(Debug, Default)]
 struct Agent {
-    past: Past,
+    history: History,
     /// The last hour in which something could not be remembered.
     overflow: Option<i64>,
 }
@@ -54,17 +54,18 @@ impl Agents {
             if let Some(hour) = retracted_hour {
                 self.retract(limits, hour, envelope, rows);
             }
-        } else if envelope.kind == RecordKind::Decision && envelope.decision.is_some() || sets_marks(envelope)
+        } else if envelope.kind == RecordKind::Decision && envelope.decision.is_some()
+            || sets_taints(envelope)
         {
             self.note(limits, seq, envelope, rows);
         }
-        self.sweep(hour_of(envelope.time), rows);
+        self.expire(hour_of(envelope.time), rows);
     }
 
     fn note(&mut self, limits: Limits, seq: u64, envelope: &Envelope, rows: &mut Vec<Row>) {
         let hour = hour_of(envelope.time);
         let prefix = quoted(&envelope.principal);
-        let place = place(limits, &prefix, hour);
+        let retention = retention(limits, &prefix, hour);
         if !self.agents.contains_key(envelope.principal.as_str()) {
             self.agents.insert(envelope.principal.as_str().into(), Agent::default());
         }
@@ -72,14 +73,14 @@ impl Agents {
         let mut is_full = false;
         let mut changes = Vec::new();
         if envelope.kind == RecordKind::Decision {
-            match agent.past.note(place, event(seq, hour, envelope), rows) {
+            match agent.history.record(retention, event(seq, hour, envelope), rows) {
                 Ok(changed) => changes.push(changed),
                 Err(_) => is_full = true,
             }
         }
-        if sets_marks(envelope) {
+        if sets_taints(envelope) {
             for taint in &envelope.taints {
-                match agent.past.mark(place, taint, hour, rows) {
+                match agent.history.set_taint(retention, taint, hour, rows) {
                     Ok(changed) => changes.push(changed),
                     Err(_) => is_full = true,
                 }
@@ -106,16 +107,16 @@ impl Agents {
         let Some(agent) = self.agents.get_mut(envelope.principal.as_str()) else { return };
         if effect.lets_through() {
             let prefix = quoted(&envelope.principal);
-            let place = place(limits, &prefix, hour);
-            agent.past.retract(place, event(*seq, hour, envelope), rows);
+            let retention = retention(limits, &prefix, hour);
+            agent.history.retract(retention, event(*seq, hour, envelope), rows);
             for taint in &envelope.taints {
-                agent.past.unmark(place, taint, hour, rows);
+                agent.history.clear_taint(retention, taint, hour, rows);
             }
         }
     }
 
     /// Drops rows whose every bucket is old.
-    fn sweep(&mut self, hour: i64, rows: &mut Vec<Row>) {
+    fn expire(&mut self, hour: i64, rows: &mut Vec<Row>) {
         for _ in 0..SWEEP {
             let Some((newest, _)) = self.by_hour.first() else { return };
             if *newest >= hour.saturating_sub(KEPT_HOURS) {
@@ -128,24 +129,24 @@ impl Agents {
             if rest.is_empty() {
                 agent.overflow = None;
             } else {
-                agent.past.forget(rest);
+                agent.history.forget(rest);
             }
-            if agent.past.is_empty() && agent.overflow.is_none() {
+            if agent.history.is_empty() && agent.overflow.is_none() {
                 self.agents.remove(principal.as_str());
             }
         }
     }
 
     pub(super) fn counts(&self, principal: &str, pattern: &str, now: Timestamp) -> (u64, u64) {
-        self.agents.get(principal).map_or((0, 0), |agent| agent.past.counts(pattern, window(now)))
+        self.agents.get(principal).map_or((0, 0), |agent| agent.history.counts(pattern, window(now)))
     }
 
     pub(super) fn last(&self, principal: &str, pattern: &str, now: Timestamp) -> Option<Timestamp> {
-        self.agents.get(principal)?.past.last(pattern, window(now), hour_of)
+        self.agents.get(principal)?.history.last(pattern, window(now), hour_of)
     }
 
-    pub(super) fn is_marked(&self, principal: &str, name: &str, now: Timestamp) -> bool {
-        self.agents.get(principal).is_some_and(|agent| agent.past.is_marked(name, window(now)))
+    pub(super) fn is_tainted(&self, principal: &str, name: &str, now: Timestamp) -> bool {
+        self.agents.get(principal).is_some_and(|agent| agent.history.is_tainted(name, window(now)))
     }
 
     pub(super) fn overflowed(&self, principal: &str, now: Timestamp) -> bool {
@@ -156,7 +157,7 @@ impl Agents {
     pub(super) fn rows(&self, rows: &mut Vec<Row>) {
         for (principal, agent) in &self.agents {
             rows.extend(agent.overflow.map(|hour| overflow_row(&quoted(principal), hour)));
-            agent.past.rows(FOLD, rows);
+            agent.history.rows(FOLD, rows);
         }
     }
 
@@ -168,13 +169,13 @@ impl Agents {
             agent.overflow = Some(items.int()?);
             items.end()
         } else {
-            agent.past.load(&quoted(&principal), rest, value)
+            agent.history.load(&quoted(&principal), rest, value)
         }
     }
 
     pub(super) fn finish_load(&mut self) {
         for (principal, agent) in &self.agents {
-            self.by_hour.extend(agent.past.newest_hours().map(|(key, hour)| (hour, key)));
+            self.by_hour.extend(agent.history.newest_hours().map(|(key, hour)| (hour, key)));
             self.by_hour.extend(agent.overflow.map(|hour| (hour, quoted(principal).into())));
         }
     }
@@ -188,12 +189,12 @@ fn overflow_row(prefix: &str, hour: i64) -> Row {
     Row::put(FOLD, prefix, Text::new().int(hour))
 }
 
-fn place(limits: Limits, prefix: &str, hour: i64) -> Place<'_> {
-    Place {
+fn retention(limits: Limits, prefix: &str, hour: i64) -> Retention<'_> {
+    Retention {
         fold: FOLD,
         prefix,
-        most_tools: limits.agent_tools,
-        most_marks: limits.agent_taints,
+        max_tools: limits.agent_tools,
+        max_taints: limits.agent_taints,
         keep_from: hour.saturating_sub(KEPT_HOURS),
     }
 }

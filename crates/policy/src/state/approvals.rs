@@ -19,13 +19,13 @@ use crate::question::{ApprovalState, ApprovalView};
 
 pub(super) const FOLD: &str = "approval";
 
-/// How long closed ones and expired ones are kept.
+/// Retention of closed and expired approvals.
 const KEPT_MICROS: i64 = 7 * 24 * 3_600_000_000;
 
 /// The most that one record drops.
 const SWEEP: usize = 16;
 
-/// How an approval was closed.
+/// Way in which an approval was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
     /// The action was let through.
@@ -39,9 +39,9 @@ pub enum Closing {
 /// An approval, for listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalInfo {
-    /// Its identifier.
+    /// Identifier.
     pub id: ApprovalId,
-    /// Who asked.
+    /// Principal that asked.
     pub principal: Arc<str>,
     /// The agent that asked, as claimed.
     pub agent: String,
@@ -57,9 +57,9 @@ pub struct ApprovalInfo {
     pub asked_at: Timestamp,
     /// When it expires to deny; for a granted one, when the grant does.
     pub expires: Timestamp,
-    /// What people decided.
+    /// Decision of an approver.
     pub state: ApprovalState,
-    /// How, when and by which record it was closed, if it was.
+    /// Way, time and record of its closing, if it is closed.
     pub closed: Option<(Closing, Timestamp, u64)>,
     /// The sequence of the decision that asked first.
     pub seq_of_ask: u64,
@@ -185,7 +185,7 @@ impl Approvals {
     }
 
     /// Drops those that were closed or expired long ago, and the oldest closed ones if there are too many.
-    pub(super) fn sweep(&mut self, limits: Limits, time: Timestamp, rows: &mut Vec<Row>) {
+    pub(super) fn expire(&mut self, limits: Limits, time: Timestamp, rows: &mut Vec<Row>) {
         let old = time.plus_micros(-KEPT_MICROS);
         for _ in 0..SWEEP {
             let closed =

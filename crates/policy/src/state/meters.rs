@@ -1,4 +1,4 @@
-//! What each account has spent: by minute for the last 25 hours, by quarter of an hour for the last 33 days.
+//! Spending of each account: by minute for the last 25 hours, by quarter of an hour for the last 33 days.
 //!
 //! Days and months of every time zone in use begin on quarter hours, so sums over them are exact. A moment within a minute (or,
 //! beyond 25 hours, within a quarter) counts that whole minute (or quarter): too much rather than too little.
@@ -107,7 +107,7 @@ impl Meters {
     }
 
     /// Drops rows of an account that has not been used for so long that nothing asks about it.
-    pub(super) fn sweep(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
+    pub(super) fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
         let Some((newest, key)) = self.by_newest.first().cloned() else { return };
         if newest * QUARTER >= minute_of(time).saturating_sub(KEPT_MINUTES + DAY) {
             return;
@@ -122,7 +122,7 @@ impl Meters {
         }
     }
 
-    /// What was spent since a moment; `None` if that is longer ago than is kept.
+    /// Spending since a moment; `None` if that is longer ago than is kept.
     pub(super) fn spent(
         &self,
         account: Account,
@@ -301,13 +301,13 @@ impl Sums {
         Sums(self.0.map(i128::saturating_neg))
     }
 
-    /// Those that are above zero; the others are zero.
+    /// The positive sums; the others are zero.
     #[must_use]
     pub(super) fn raised(self) -> Sums {
         Sums(self.0.map(|sum| sum.max(0)))
     }
 
-    /// Those that are below zero; the others are zero.
+    /// The negative sums; the others are zero.
     #[must_use]
     pub(super) fn lowered(self) -> Sums {
         Sums(self.0.map(|sum| sum.min(0)))

@@ -1,4 +1,4 @@
-//! How often an action is repeated, and how many actions a minute a principal proposes. Only decisions that carry amounts of the units
+//! Counts for anomaly detection: repetitions of an action, and actions per minute of a principal. Only decisions that carry amounts of the units
 //! `repeat` and `pace` are counted, whatever their effect: where no document watches for anomalies, nothing is kept.
 //!
 //! Both cost the same however much has happened. A clock that goes back counts as if it stood still: nothing is counted twice or lost.
@@ -44,8 +44,8 @@ impl Paces {
             }
         }
         if is_watched {
-            self.repeats.sweep(envelope.time, rows);
-            self.minutes.sweep(envelope.time, rows);
+            self.repeats.expire(envelope.time, rows);
+            self.minutes.expire(envelope.time, rows);
         }
     }
 
@@ -54,12 +54,12 @@ impl Paces {
         self.repeats.forget(principal, rows);
     }
 
-    /// How often the principal has proposed the action in the last so many seconds, the part before the present fixed window estimated.
+    /// Number of times that the principal proposed the action in the last so many seconds, the part before the present fixed window estimated.
     pub(super) fn repeats(&self, principal: &str, digest: Digest, seconds: u32, now: Timestamp) -> u64 {
         self.repeats.count(principal, digest, seconds, now)
     }
 
-    /// How many actions a minute the principal has proposed.
+    /// Actions per minute that the principal proposed.
     pub(super) fn pace(&self, principal: &str, now: Timestamp) -> Pace {
         self.minutes.pace(principal, now)
     }

@@ -50,7 +50,7 @@ impl Rates {
             after.at = after.at.max(envelope.time);
             self.put(key, before, after, rows);
         }
-        self.sweep(envelope.time, rows);
+        self.expire(envelope.time, rows);
     }
 
     /// Takes back what a decision was charged.
@@ -96,7 +96,7 @@ impl Rates {
     }
 
     /// Drops buckets that have been empty for an hour.
-    fn sweep(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
+    fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
         for _ in 0..SWEEP {
             let Some((hour, _)) = self.by_hour.first() else { return };
             if *hour >= hour_of(time).saturating_sub(1) {

@@ -2,9 +2,9 @@
 //!
 //! The record's `principal` is the agent that it is about, `code` what happened, `rule` why, `name` the cause or the operation:
 //!
-//! * `registered`: it has `registration`, with the digest of its token. A principal that is known keeps its marks (suspended, killed).
+//! * `registered`: it has `registration`, with the digest of its token. A known principal stays suspended or killed.
 //! * `token`: `registration.token` replaces its token; nothing else of the registration changes.
-//! * `deregistered`: its token is void; whoever it started is stopped. Marks, lineage and team stay, for the case that it registers again.
+//! * `deregistered`: its token is void; its children are stopped. Stops, lineage and team stay, for the case that it registers again.
 //! * `forgotten`: everything about it is dropped.
 //! * `suspended` and `resumed`: `name` is the cause (`operator`, `budget`, `anomaly`). Resuming with the cause `operator` ends all
 //!   causes and a kill, and an agent whose parent is gone does not follow that parent any more.
@@ -13,7 +13,7 @@
 //! * `told`: it has heard of the policy whose digest is in `policy`.
 //! * `op_paused`, `op_resumed`, `op_terminated`: `name` is the operation: `trace:span`, `agent:ID` or `*`. A terminated one stays so.
 //!
-//! How much is kept is bounded. Where there is no room, agents that have deregistered, are not stopped and started nobody that is
+//! The number of entries is bounded. At the bound, agents that have deregistered, are not stopped and started nobody that is
 //! known make it, the oldest first; a registration that finds none is not taken in, and so its token is no one's.
 
 mod agent;
@@ -28,7 +28,7 @@ use proctor_core::json::Json;
 use proctor_core::record::{Envelope, claimed};
 
 use super::row::{Row, quoted, unquote};
-use crate::question::{Standing, Stop};
+use crate::question::{AgentStatus, Stop};
 use index::Index;
 use operations::Operations;
 
@@ -42,7 +42,7 @@ const MAX_ANCESTORS: usize = 64;
 /// The most agents above one that pay for it. No agent registers with more above it.
 const MAX_PAYERS: usize = 10;
 
-/// How much is kept.
+/// Bounds of the registry.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     /// Agents that registered; and as many principals that did not and are stopped, and as many stopped `agent:ID`.
@@ -154,7 +154,7 @@ impl Registry {
         }
     }
 
-    /// One agent.
+    /// Agent by its principal.
     pub fn get(&self, principal: &str) -> Option<&AgentInfo> {
         self.agents.get(principal)
     }
@@ -169,12 +169,12 @@ impl Registry {
         self.agents.values()
     }
 
-    /// Those that it has started, by principal.
+    /// Children of an agent, by principal.
     pub fn children(&self, principal: &str) -> impl Iterator<Item = &AgentInfo> {
         self.index.children(principal).filter_map(|child| self.get(child))
     }
 
-    /// How many registered agents a team has; an empty name is no team.
+    /// Number of registered agents in a team; an empty name is no team.
     pub fn team_agents(&self, team: &str) -> u64 {
         self.index.team(team)
     }
@@ -216,7 +216,7 @@ impl Registry {
         payers
     }
 
-    /// Why an agent is stopped, if it is: by itself or by one above it.
+    /// Stop of an agent, if any: its own or that of an ancestor.
     pub fn stop(&self, principal: &str) -> Option<Stop> {
         let agent = self.get(principal)?;
         agent.own_stop().or_else(|| self.stop_above(agent))
@@ -249,17 +249,17 @@ impl Registry {
         self.operations.list()
     }
 
-    pub(super) fn standing(&self, principal: &str, team: &str, operation: &str) -> Option<Standing> {
+    pub(super) fn status(&self, principal: &str, team: &str, operation: &str) -> Option<AgentStatus> {
         let agent = self.get(principal);
         let stop = self.stop(principal).or_else(|| self.operation_stop(principal, agent, operation));
         let team_agents = self.team_agents(team);
         let Some(agent) = agent else {
             let nothing_is_known = stop.is_none() && team_agents == 0;
-            return (!nothing_is_known).then(|| Standing { stop, team_agents, ..Standing::default() });
+            return (!nothing_is_known).then(|| AgentStatus { stop, team_agents, ..AgentStatus::default() });
         };
         let registration = agent.registration.as_ref();
         let parent = self.get(agent.parent()).and_then(|parent| parent.registration.as_ref());
-        Some(Standing {
+        Some(AgentStatus {
             stop,
             risk: registration.map(|own| own.risk.clone()).unwrap_or_default(),
             parent: agent.parent().to_owned(),

@@ -10,9 +10,9 @@ use proctor_core::json::Json;
 pub struct Row {
     /// Which part of the state it belongs to.
     pub fold: &'static str,
-    /// Its key within that part.
+    /// Key within that fold.
     pub key: String,
-    /// Its new value; `None`: it is gone.
+    /// New value; `None`: the row is deleted.
     pub value: Option<Vec<u8>>,
 }
 
@@ -34,7 +34,7 @@ pub struct StateDamage {
     pub fold: String,
     /// The row's key.
     pub key: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub problem: &'static str,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Items<'a> {
         self.0.next()?.as_array()?.iter().map(int).collect()
     }
 
-    /// That there is nothing more.
+    /// Checks that no item is left.
     pub(super) fn end(mut self) -> Option<()> {
         self.0.next().is_none().then_some(())
     }

@@ -8,9 +8,9 @@ use proctor_core::json::Json;
 use proctor_core::record::{Envelope, RecordKind};
 use proctor_core::time::Timestamp;
 
-use super::past::{Event, Past, Place};
+use super::history::{Event, History, Retention};
 use super::row::{Items, Row, Text};
-use super::{KEPT_MINUTES, Limits, minute_of, sets_marks};
+use super::{KEPT_MINUTES, Limits, minute_of, sets_taints};
 
 pub(super) const FOLD: &str = "session";
 
@@ -29,9 +29,9 @@ pub struct SessionInfo {
     pub principal: String,
     /// The agent, as claimed.
     pub agent: String,
-    /// Its first record.
+    /// Time of the first record.
     pub first: Timestamp,
-    /// Its latest decision or alarm.
+    /// Time of the latest decision or alarm.
     pub last: Timestamp,
     /// Actions let through.
     pub let_through: u64,
@@ -50,7 +50,7 @@ pub struct SessionInfo {
 #[derive(Debug)]
 struct Session {
     info: SessionInfo,
-    past: Past,
+    history: History,
 }
 
 #[derive(Debug, Default)]
@@ -68,20 +68,20 @@ impl Sessions {
         let counts = matches!(envelope.kind, RecordKind::Decision | RecordKind::Alarm | RecordKind::Session);
         if envelope.kind == RecordKind::Retracted {
             self.retract(limits, id, envelope, rows);
-        } else if counts || sets_marks(envelope) {
+        } else if counts || sets_taints(envelope) {
             self.note(limits, seq, id, envelope, rows);
         }
-        self.sweep(limits, envelope.time, id, rows);
+        self.expire(limits, envelope.time, id, rows);
     }
 
     fn note(&mut self, limits: Limits, seq: u64, id: SessionId, envelope: &Envelope, rows: &mut Vec<Row>) {
         let prefix = id.to_string();
-        let place = place(limits, &prefix);
+        let retention = retention(limits, &prefix);
         let overflowed = self.may_be_forgotten(id);
         let by_last = &mut self.by_last;
         let session = self.known.entry(id).or_insert_with(|| {
             by_last.insert((minute_of(envelope.time), id));
-            Session { info: new_info(id, envelope, overflowed), past: Past::default() }
+            Session { info: new_info(id, envelope, overflowed), history: History::default() }
         });
         let info = &mut session.info;
         let (before, last) = (minute_of(info.last), info.last.max(envelope.time));
@@ -96,16 +96,16 @@ impl Sessions {
                 let Some(effect) = envelope.decision else { return rows.push(info.row(&prefix)) };
                 let counter = info.counter(effect);
                 *counter = counter.saturating_add(1);
-                if session.past.note(place, event(seq, envelope), rows).is_err() {
+                if session.history.record(retention, event(seq, envelope), rows).is_err() {
                     info.overflowed = true;
                 }
             }
             RecordKind::Alarm => info.alarms = info.alarms.saturating_add(1),
             _ => {}
         }
-        if sets_marks(envelope) {
+        if sets_taints(envelope) {
             for taint in &envelope.taints {
-                if session.past.mark(place, taint, WHOLE_SESSION, rows).is_err() {
+                if session.history.set_taint(retention, taint, WHOLE_SESSION, rows).is_err() {
                     info.overflowed = true;
                 }
             }
@@ -125,10 +125,10 @@ impl Sessions {
             info.denied = info.denied.saturating_add(1);
         }
         if effect.lets_through() {
-            let place = place(limits, &prefix);
-            session.past.retract(place, event(*seq, envelope), rows);
+            let retention = retention(limits, &prefix);
+            session.history.retract(retention, event(*seq, envelope), rows);
             for taint in &envelope.taints {
-                session.past.unmark(place, taint, WHOLE_SESSION, rows);
+                session.history.clear_taint(retention, taint, WHOLE_SESSION, rows);
             }
         }
         rows.push(info.row(&prefix));
@@ -136,7 +136,7 @@ impl Sessions {
 
     /// Forgets one session that has been idle for too long, or the one idle longest if there are too many; never the one
     /// that this record is about.
-    fn sweep(&mut self, limits: Limits, time: Timestamp, current: SessionId, rows: &mut Vec<Row>) {
+    fn expire(&mut self, limits: Limits, time: Timestamp, current: SessionId, rows: &mut Vec<Row>) {
         let Some((minute, id)) = self.by_last.iter().find(|(_, id)| *id != current).copied() else { return };
         let is_idle = minute < minute_of(time).saturating_sub(KEPT_MINUTES);
         if !is_idle && self.known.len() <= limits.sessions {
@@ -145,7 +145,7 @@ impl Sessions {
         self.by_last.remove(&(minute, id));
         let Some(session) = self.known.remove(&id) else { return };
         rows.push(Row::delete(FOLD, &id.to_string()));
-        let mut keys: Vec<&str> = session.past.row_keys().collect();
+        let mut keys: Vec<&str> = session.history.row_keys().collect();
         keys.sort_unstable();
         rows.extend(keys.into_iter().map(|key| Row::delete(FOLD, key)));
         let forgotten = Some(made_at(id)).max(self.forgotten);
@@ -161,15 +161,15 @@ impl Sessions {
     }
 
     pub(super) fn counts(&self, id: SessionId, pattern: &str) -> (u64, u64) {
-        self.known.get(&id).map_or((0, 0), |session| session.past.counts(pattern, i64::MIN))
+        self.known.get(&id).map_or((0, 0), |session| session.history.counts(pattern, i64::MIN))
     }
 
     pub(super) fn last(&self, id: SessionId, pattern: &str) -> Option<Timestamp> {
-        self.known.get(&id)?.past.last(pattern, i64::MIN, |_| WHOLE_SESSION)
+        self.known.get(&id)?.history.last(pattern, i64::MIN, |_| WHOLE_SESSION)
     }
 
-    pub(super) fn is_marked(&self, id: SessionId, name: &str) -> bool {
-        self.known.get(&id).is_some_and(|session| session.past.is_marked(name, i64::MIN))
+    pub(super) fn is_tainted(&self, id: SessionId, name: &str) -> bool {
+        self.known.get(&id).is_some_and(|session| session.history.is_tainted(name, i64::MIN))
     }
 
     pub(super) fn overflowed(&self, id: SessionId) -> bool {
@@ -188,7 +188,7 @@ impl Sessions {
         rows.extend(self.forgotten_row());
         for session in self.known.values() {
             rows.push(session.info.row(&session.info.id.to_string()));
-            session.past.rows(FOLD, rows);
+            session.history.rows(FOLD, rows);
         }
     }
 
@@ -204,26 +204,32 @@ impl Sessions {
         }
         let (prefix, rest) = (key.get(..36)?, key.get(36..)?);
         let id: SessionId = prefix.parse().ok()?;
-        let session =
-            self.known.entry(id).or_insert_with(|| Session { info: missing_info(id), past: Past::default() });
+        let session = self
+            .known
+            .entry(id)
+            .or_insert_with(|| Session { info: missing_info(id), history: History::default() });
         if rest.is_empty() {
             session.info = read_info(id, value)?;
             Some(())
         } else {
-            session.past.load(prefix, rest, value)
+            session.history.load(prefix, rest, value)
         }
     }
 
-    /// Once all rows are read: every session must have its own row. Gives the key of one that has not.
-    pub(super) fn finish_load(&mut self) -> Result<(), String> {
-        if let Some(id) = self.known.values().find(|session| session.info == missing_info(session.info.id)) {
-            return Err(id.info.id.to_string());
+    /// Ends loading, when all rows are read. Fails with a session that has rows but no summary.
+    pub(super) fn finish_load(&mut self) -> Result<(), MissingSummary> {
+        if let Some(found) = self.known.values().find(|session| session.info == missing_info(session.info.id))
+        {
+            return Err(MissingSummary(found.info.id));
         }
         self.by_last =
             self.known.values().map(|session| (minute_of(session.info.last), session.info.id)).collect();
         Ok(())
     }
 }
+
+/// A session with rows of its past but without the row of its summary.
+pub(super) struct MissingSummary(pub(super) SessionId);
 
 impl SessionInfo {
     fn counter(&mut self, effect: Effect) -> &mut u64 {
@@ -281,7 +287,7 @@ fn new_info(id: SessionId, envelope: &Envelope, overflowed: bool) -> SessionInfo
     }
 }
 
-/// What stands for a session whose own row has not been read. No real one has a first record after its last.
+/// Placeholder for a session whose own row has not been read. No real one has a first record after its last.
 fn missing_info(id: SessionId) -> SessionInfo {
     SessionInfo {
         id,
@@ -298,12 +304,12 @@ fn missing_info(id: SessionId) -> SessionInfo {
     }
 }
 
-fn place(limits: Limits, prefix: &str) -> Place<'_> {
-    Place {
+fn retention(limits: Limits, prefix: &str) -> Retention<'_> {
+    Retention {
         fold: FOLD,
         prefix,
-        most_tools: limits.session_tools,
-        most_marks: limits.session_taints,
+        max_tools: limits.session_tools,
+        max_taints: limits.session_taints,
         keep_from: i64::MIN,
     }
 }

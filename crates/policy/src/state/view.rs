@@ -1,4 +1,4 @@
-//! The state as one action sees it.
+//! Read access to the state for one action.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use proctor_core::time::Timestamp;
 use super::State;
 use crate::question::{Account, Answer, Memory, Question, Scope};
 
-/// The past, as seen by one action of one caller in one session at one moment.
+/// Answers about the past for one action of one caller in one session at one moment.
 #[derive(Debug, Clone)]
 pub struct View<'a> {
     state: &'a State,
@@ -70,8 +70,8 @@ impl Memory for View<'_> {
                 Answer::Micros(self.last(*scope, glob).map(|last| now.micros_since(last)))
             }
             Question::Tainted(scope, name) => Answer::Truth(match scope {
-                Scope::Session => state.sessions.is_marked(self.session, &recorded(name)),
-                Scope::Agent => state.agents.is_marked(&self.principal, &recorded(name), now),
+                Scope::Session => state.sessions.is_tainted(self.session, &recorded(name)),
+                Scope::Agent => state.agents.is_tainted(&self.principal, &recorded(name), now),
             }),
             Question::Overflowed(scope) => Answer::Truth(match scope {
                 Scope::Session => state.sessions.overflowed(self.session),
@@ -92,8 +92,8 @@ impl Memory for View<'_> {
                 Answer::Level(state.rates.level(&self.principal, &recorded(tool), *limit, now))
             }
             Question::Approval => Answer::Approval(state.approvals.view(&self.principal, self.digest)),
-            Question::Standing(operation) => Answer::Standing(
-                state.registry.standing(&self.principal, &self.team, operation).map(Box::new),
+            Question::AgentStatus(operation) => Answer::AgentStatus(
+                state.registry.status(&self.principal, &self.team, operation).map(Box::new),
             ),
             Question::Repeats(seconds) => {
                 Answer::Count(state.pace.repeats(&self.principal, self.digest, *seconds, now))

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use proctor_assert::{Assertion, Status, Trace, Verdict};
 use proctor_core::time::Clock;
 use proctor_policy::policy::Policy;
-use proctor_policy::prepare::cut_text;
+use proctor_policy::prepare::redact_text;
 use proctor_wire::attest::rpc;
 use serde_json::value::RawValue;
 
@@ -210,7 +210,7 @@ fn stopped_by(assertions: &[Assertion<'_>], batch: &Batch) -> String {
 
 /// A text of the trace as it may go to logs and reports.
 fn cut(policy: &Policy, text: &str) -> String {
-    cut_text(policy, &without_torn_words(text))
+    redact_text(policy, &without_torn_words(text))
 }
 
 fn print(context: &Context, findings: &Findings) -> Result<(), Failure> {

@@ -278,7 +278,7 @@ fn settings(folder: &Path, policy: &Path) -> Result<Config, Failure> {
 fn scratch() -> Result<PathBuf, Failure> {
     let mut tail = [0u8; 6];
     SystemRandomness.fill(&mut tail);
-    let tail: String = tail.iter().map(|byte| format!("{byte:02x}")).collect();
+    let tail = proctor_core::hex::encode(tail);
     let folder = std::env::temp_dir().join(format!("proctor-demo-{tail}"));
     proctor_system::private::create_folder(&folder)?;
     std::fs::create_dir_all(folder.join("work"))

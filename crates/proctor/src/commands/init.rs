@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use proctor_core::json::Json;
-use proctor_core::normalise::path::absolute;
 use proctor_core::random::Randomness;
+use proctor_facts::path::absolute;
 use proctor_ledger::keys::{Algorithm, SecretKey, check_key_name};
 
 use super::Context;

@@ -132,11 +132,8 @@ pub(super) fn trial(
     let seed = key.digest();
     let session = SessionId::from_bytes(first_sixteen(&seed));
     let resolver = RealPaths;
-    let prepared = prepare(
-        policy,
-        &described.action,
-        resolve.then_some(&resolver as &dyn proctor_core::normalise::PathResolver),
-    );
+    let prepared =
+        prepare(policy, &described.action, resolve.then_some(&resolver as &dyn proctor_facts::PathResolver));
     let digest = described.action.digest(&[0; 32], &caller.principal, &prepared.facts.tool);
     let request = Request {
         action: &described.action,

@@ -19,7 +19,7 @@ use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_core::time::{Clock, Timestamp};
-use proctor_policy::document::yaml_to_json;
+use proctor_policy::document::YAML_LIMITS;
 use proctor_policy::policy::Policy;
 use proctor_policy::state::State;
 
@@ -51,8 +51,9 @@ pub(super) fn run(context: &Context, file: &Path) -> Outcome {
     let shown = file.display().to_string();
     let text =
         policy_files::read_bounded(file).map_err(|error| Failure::from(format!("{shown}: {error}")))?;
-    let value = yaml_to_json(&shown, &text)
-        .map_err(|problems| Failure::list(problems.iter().map(ToString::to_string)))?;
+    let value = proctor_yaml::parse(&text, &YAML_LIMITS)
+        .map_err(|errors| Failure::list(errors.iter().map(|error| format!("{shown}:{error}"))))?
+        .to_json();
     let wrong = |problem: String| Failure::from(format!("{shown}: {problem}"));
     known(&value, &["policy", "cases"], "the file").map_err(wrong)?;
     let policy = match value.get("policy").and_then(Json::as_str) {

@@ -58,7 +58,7 @@ fn number(report: &Json, name: &str) -> u64 {
 }
 
 fn hex(hash: [u8; 32]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    proctor_core::hex::encode(hash)
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Random inputs for everything that reads what others wrote: nothing may panic, hang or break its own law.
 
+#[path = "../../../policy/tests/it/any_input.rs"]
+mod any_input;
 pub mod assembly;
 pub mod attest;
 
@@ -193,10 +195,7 @@ fn documents() {
         "action_on_exceed:",
         "suspend",
     ];
-    drive("document", &Material { words, valid: POLICIES }, |data| {
-        proctor_policy::document::fuzz_document(data);
-        Ok(())
-    });
+    drive("document", &Material { words, valid: POLICIES }, any_input::document);
 }
 
 #[test]
@@ -244,10 +243,7 @@ fn expressions() {
         b"tool in [\"a\", \"b\"] AND args.b.c != 3 OR path contains \"y\" AND agent.risk_tier >= High",
         b"args.amount >= 1000 AND args.currency == \"USD\"",
     ];
-    drive("expression", &Material { words, valid }, |data| {
-        proctor_policy::expression::fuzz_expression(data);
-        Ok(())
-    });
+    drive("expression", &Material { words, valid }, any_input::expression);
 }
 
 #[test]
@@ -320,10 +316,7 @@ fn conditions() {
         br#"action.kind in ["llm_call", "prompt"] && size(action.paths) + 1 < 3"#,
         br#"time.hour >= 9 && agent.denied("*") == 0"#,
     ];
-    drive("condition", &Material { words, valid }, |data| {
-        proctor_policy::condition::fuzz_condition(data);
-        Ok(())
-    });
+    drive("condition", &Material { words, valid }, any_input::condition);
 }
 
 #[test]
@@ -367,7 +360,7 @@ fn scanned_texts() {
         b"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\n",
         b"postgres://user:secret@db.example.com/x ghp_abcdefghijklmnopqrstuvwxyz0123456789",
     ];
-    drive("scan", &Material { words, valid }, proctor_policy::scan::fuzz_scan);
+    drive("scan", &Material { words, valid }, any_input::scan);
 }
 
 #[test]
@@ -387,10 +380,9 @@ fn command_lines() {
         b"if [[ -f a && ! -d b ]]; then ((x++)); fi; eval \"$(cat x)\" <(sort a) >(cat)",
     ];
     drive("shell", &Material { words, valid }, |data| {
-        match proctor_core::normalise::shell::fuzz_shell(data) {
-            usize::MAX => Err("a command whose text is not its words".to_owned()),
-            _ => Ok(()),
-        }
+        let commands = proctor_facts::shell::parse(&String::from_utf8_lossy(data)).commands;
+        let fits = commands.iter().all(|it| !it.words.is_empty() && it.text == it.words.join(" "));
+        fits.then_some(()).ok_or_else(|| "a command whose text is not its words".to_owned())
     });
 }
 

@@ -27,7 +27,9 @@ fn dependencies(package: &str) -> String {
 
 #[test]
 fn core_and_policy_know_neither_tokio_nor_a_database() {
-    for package in ["proctor-core", "proctor-policy", "proctor-wire", "proctor-assert"] {
+    for package in
+        ["proctor-core", "proctor-facts", "proctor-yaml", "proctor-policy", "proctor-wire", "proctor-assert"]
+    {
         let tree = dependencies(package);
         assert!(tree.lines().count() > 5, "{tree}");
         for forbidden in ["tokio ", "rusqlite ", "reqwest ", "hyper ", "mio ", "async-std "] {
@@ -59,7 +61,7 @@ fn core_and_policy_do_no_io() {
         "eprintln!",
         "std::io::",
     ];
-    for package in ["core", "policy", "wire", "assert"] {
+    for package in ["core", "facts", "yaml", "policy", "wire", "assert"] {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src");
         let mut seen = 0;
         visit(&root, &mut |path, text| {
@@ -75,7 +77,7 @@ fn core_and_policy_do_no_io() {
                 }
             }
         });
-        assert!(seen > 10);
+        assert!(seen > 2);
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::{Signer, SigningKey};
+use proctor_core::hex;
 use proctor_wire::assembly::did;
 use zeroize::Zeroizing;
 
@@ -127,16 +128,8 @@ fn load(path: &Path) -> Result<Identity, LoadError> {
 
 fn seed(text: &[u8]) -> Option<Zeroizing<[u8; SEED_LEN]>> {
     let digits = text.strip_suffix(b"\n").unwrap_or(text);
-    if digits.len() != 2 * SEED_LEN {
-        return None;
-    }
     let mut seed = Zeroizing::new([0; SEED_LEN]);
-    for (byte, pair) in seed.iter_mut().zip(digits.chunks_exact(2)) {
-        for digit in pair {
-            let value = char::from(*digit).to_digit(16)?;
-            *byte = (*byte << 4) | u8::try_from(value).ok()?;
-        }
-    }
+    hex::decode_to_slice(digits, seed.as_mut_slice()).ok()?;
     Some(seed)
 }
 
@@ -160,18 +153,14 @@ fn create(path: &Path, seed: &[u8; SEED_LEN]) -> io::Result<()> {
 }
 
 fn write(draft: &Path, seed: &[u8; SEED_LEN]) -> io::Result<()> {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(draft)?;
     let mut text = Zeroizing::new([b'\n'; FILE_LEN]);
-    for (pair, byte) in text.chunks_exact_mut(2).zip(seed) {
-        for (place, half) in pair.iter_mut().zip([byte >> 4, byte & 0x0F]) {
-            *place = DIGITS.get(usize::from(half)).copied().unwrap_or(b'0');
-        }
-    }
+    let digits = text.get_mut(..2 * SEED_LEN).unwrap_or_default();
+    hex::encode_to_slice(seed, digits).map_err(io::Error::other)?;
     file.write_all(text.as_slice())?;
     file.sync_all()
 }

@@ -102,7 +102,7 @@ fn section() -> impl Strategy<Value = AdviceSection> {
 }
 
 fn advice(sections: &[AdviceSection]) -> Advice {
-    Advice::new(sections.iter().map(|section| Arc::new(Part::compile(section).unwrap())).collect())
+    Advice::new(sections.iter().map(|section| Arc::new(CompiledSection::compile(section).unwrap())).collect())
 }
 
 /// What is permitted, as truths: `true` is the wider.

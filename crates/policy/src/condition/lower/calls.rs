@@ -6,10 +6,10 @@ use regex::RegexBuilder;
 use proctor_core::nearest;
 
 use super::super::names::{FUNCTIONS, MACROS, PAST, Signature, Style, function};
-use super::super::node::{Asked, Constant, Function, Kind, Node, Sweep};
+use super::super::node::{Asked, Comprehension, Constant, Function, Kind, Node};
 use super::super::position::{name_before, problem_at};
-use super::super::span;
-use super::{Lowered, Lowering, cut, leftmost};
+use super::super::time;
+use super::{Lowered, Lowering, leftmost, truncate};
 use crate::question::Scope;
 
 /// Largest compiled pattern, in bytes, and largest cache of its matcher.
@@ -70,7 +70,7 @@ impl Lowering<'_> {
             "session" => Scope::Session,
             "agent" => Scope::Agent,
             _ => {
-                self.report(offset, format!("`{variable}` has no function `{}`", cut(name)));
+                self.report(offset, format!("`{variable}` has no function `{}`", truncate(name)));
                 return None;
             }
         };
@@ -80,7 +80,7 @@ impl Lowering<'_> {
                 Some(close) => format!("did you mean `{variable}.{close}`?"),
                 None => format!("it has {}", known.join(", ")),
             };
-            self.report(offset, format!("`{variable}` has no function `{}`; {hint}", cut(name)));
+            self.report(offset, format!("`{variable}` has no function `{}`; {hint}", truncate(name)));
             return None;
         };
         let [argument] = arguments else {
@@ -182,13 +182,16 @@ impl Lowering<'_> {
         };
         let kind = if name == "filter" && !kind.is_list() { Kind::List } else { kind };
         let sweep = match name {
-            "all" => Sweep::All(body.node),
-            "exists" => Sweep::Exists(body.node),
-            "filter" => Sweep::Filter(body.node),
-            "map" => Sweep::Map(test.map(|test| test.node), body.node),
-            _ => Sweep::ExistsOne(body.node),
+            "all" => Comprehension::All(body.node),
+            "exists" => Comprehension::Exists(body.node),
+            "filter" => Comprehension::Filter(body.node),
+            "map" => Comprehension::Map(test.map(|test| test.node), body.node),
+            _ => Comprehension::ExistsOne(body.node),
         };
-        Some(Lowered::new(Node::Sweep(Box::new((range.node, sweep))), kind).with(fragile, guards, asks))
+        Some(
+            Lowered::new(Node::Comprehension(Box::new((range.node, sweep))), kind)
+                .with(fragile, guards, asks),
+        )
     }
 
     fn lower_function(
@@ -279,28 +282,28 @@ impl Lowering<'_> {
                 None
             }
             (Function::Duration, [Node::Constant(Constant::Text(text))]) => {
-                if let Some(micros) = span::parse_duration(text) {
+                if let Some(micros) = time::parse_duration(text) {
                     Some(Node::Constant(Constant::Duration(micros)))
                 } else {
                     self.problem(
                         last_id,
                         format!(
                             "`{}` is not a duration; write for example \"1h30m\", \"90s\" or \"250ms\"",
-                            cut(text)
+                            truncate(text)
                         ),
                     );
                     None
                 }
             }
             (Function::Timestamp, [Node::Constant(Constant::Text(text))]) => {
-                if let Some(micros) = span::parse_timestamp(text) {
+                if let Some(micros) = time::parse_timestamp(text) {
                     Some(Node::Constant(Constant::Timestamp(micros)))
                 } else {
                     self.problem(
                         last_id,
                         format!(
                             "`{}` is not a timestamp; write for example \"2026-11-15T20:45:00Z\"",
-                            cut(text)
+                            truncate(text)
                         ),
                     );
                     None
@@ -318,10 +321,10 @@ impl Lowering<'_> {
 fn unknown_function(name: &str) -> String {
     let known: Vec<&str> = FUNCTIONS.iter().map(|signature| signature.name).chain(MACROS).collect();
     match nearest(name, &known) {
-        Some(close) => format!("unknown function `{}`; did you mean `{close}`?", cut(name)),
+        Some(close) => format!("unknown function `{}`; did you mean `{close}`?", truncate(name)),
         None if PAST.iter().any(|(past, _, _)| *past == name) => {
             format!("`{name}` is a function of `session` and `agent`: write `session.{name}(\"…\")`")
         }
-        None => format!("unknown function `{}`; known are {}", cut(name), known.join(", ")),
+        None => format!("unknown function `{}`; known are {}", truncate(name), known.join(", ")),
     }
 }

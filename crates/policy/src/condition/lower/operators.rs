@@ -4,6 +4,7 @@ use cel::common::ast::{CallExpr, IdedExpr, operators};
 
 use proctor_core::action::ActionKind;
 use proctor_core::nearest;
+use proctor_facts::Fact;
 
 use super::super::names::WEEKDAYS;
 use super::super::node::{Constant, Kind, Member, Node, Operator};
@@ -169,7 +170,7 @@ impl Lowering<'_> {
             _ => return true,
         };
         let known: Vec<&str> = match member {
-            Member::ActionKind => ActionKind::ALL.into_iter().map(ActionKind::word).collect(),
+            Member::Fact(Fact::Kind) => ActionKind::ALL.into_iter().map(ActionKind::word).collect(),
             Member::Weekday => WEEKDAYS.to_vec(),
             _ => return true,
         };
@@ -187,13 +188,13 @@ impl Lowering<'_> {
                 Some(close) => format!("did you mean \"{close}\"?"),
                 None => format!("it is one of {}", known.join(", ")),
             };
-            let name = if member == Member::ActionKind { "action.kind" } else { "time.weekday" };
+            let name = if member == Member::Fact(Fact::Kind) { "action.kind" } else { "time.weekday" };
             let offset = self.offset(words_id);
             let offset = super::member_after(self.text, offset, word);
             self.problems.push(super::problem_at(
                 self.text,
                 offset,
-                format!("`{name}` is never \"{}\"; {hint}", super::cut(word)),
+                format!("`{name}` is never \"{}\"; {hint}", super::truncate(word)),
             ));
         }
         fits
@@ -226,7 +227,7 @@ fn binary(name: &str) -> Option<(Operator, &'static str)> {
     })
 }
 
-/// What the operator gives for values of these kinds; `None` if it can give nothing.
+/// Result type of an operator for operands of these types; `None` if it does not take them.
 fn result_kind(operator: Operator, left: Kind, right: Kind) -> Option<Kind> {
     use Kind::{Any, Bool, Bytes, Double, Duration, Int, List, Map, Null, Text, Texts, Timestamp, Uint};
     match operator {

@@ -310,12 +310,12 @@ fn what_cannot_be_judged_is_denied() {
     struct NoPast;
     impl Memory for NoPast {
         fn answer(&self, question: &Question) -> Option<Answer> {
-            matches!(question, Question::Standing(_)).then_some(Answer::Standing(None))
+            matches!(question, Question::AgentStatus(_)).then_some(Answer::AgentStatus(None))
         }
     }
     let policy = Policy::compile(vec![Source::document("p", "default: allow\nanomalies: {}\n")]).unwrap();
     let input = Input {
-        facts: proctor_core::normalise::Facts::default(),
+        facts: proctor_facts::Facts::default(),
         findings: Vec::new(),
         caller: Caller::default(),
         agent: String::new(),

@@ -136,7 +136,7 @@ fn whoever_runs_into_a_budget_above_is_suspended_as_long_as_it_is_used_up() {
     let is_spent_for = |principal: &str| {
         let caller = family.state.registry().get(principal).unwrap().caller();
         let input = Input {
-            facts: proctor_core::normalise::Facts::default(),
+            facts: proctor_facts::Facts::default(),
             findings: Vec::new(),
             agent: String::new(),
             session: SessionId::from_bytes([7; 16]),

@@ -10,9 +10,9 @@ use serde_json::Value;
 use proctor_core::action::ActionKind;
 use proctor_core::nearest;
 
+use super::super::bounds::{self, Syntax};
 use super::super::record::{ACTION, AGENT, SESSION, TIME};
-use super::super::shape::{self, Syntax};
-use super::super::{ModuleProblem, cut, is_rule_id};
+use super::super::{ModuleProblem, is_rule_id, truncate};
 use super::context::Reads;
 
 const SYNTAX: Syntax = Syntax { comment: "//", raw_quote: None, statement_end: ';' };
@@ -26,7 +26,7 @@ pub(super) struct Checked {
 
 /// Parses a file; the policies come in the order of the text.
 pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Checked>, Vec<ModuleProblem>> {
-    shape::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
+    bounds::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
     let policies: PolicySet = text.parse().map_err(|errors: cedar_policy::ParseErrors| {
         errors.iter().map(|error| syntax_problem(file, text, &DetailedError::from(error))).collect::<Vec<_>>()
     })?;
@@ -73,7 +73,7 @@ fn syntax_problem(file: &str, text: &str, error: &DetailedError) -> ModuleProble
     if let Some(help) = &error.help {
         message = format!("{message}; {help}");
     }
-    ModuleProblem::at(file, text, offset, cut(&message))
+    ModuleProblem::at(file, text, offset, truncate(&message))
 }
 
 struct Check<'c> {
@@ -100,14 +100,17 @@ impl Check<'_> {
                 "id" if !is_rule_id(value) => {
                     self.problem(
                         value,
-                        format!("the id `{}` may have letters, digits and `:._-`", cut(value)),
+                        format!("the id `{}` may have letters, digits and `:._-`", truncate(value)),
                     );
                 }
                 "effect" if policy.effect() == CedarEffect::Permit => {
                     self.problem(name, "`@effect` is for forbid: a permit allows".to_owned());
                 }
                 "effect" if !matches!(value, "ask" | "deny") => {
-                    self.problem(name, format!("`@effect` is \"ask\" or \"deny\", not \"{}\"", cut(value)));
+                    self.problem(
+                        name,
+                        format!("`@effect` is \"ask\" or \"deny\", not \"{}\"", truncate(value)),
+                    );
                 }
                 "id" | "effect" | "reason" => {}
                 _ => {
@@ -115,7 +118,7 @@ impl Check<'_> {
                         || "known are `@id`, `@effect` and `@reason`".to_owned(),
                         |close| format!("did you mean `@{close}`?"),
                     );
-                    self.problem(name, format!("unknown annotation `@{}`; {hint}", cut(name)));
+                    self.problem(name, format!("unknown annotation `@{}`; {hint}", truncate(name)));
                 }
             }
         }
@@ -159,7 +162,7 @@ impl Check<'_> {
                     Some(close) => format!("did you mean `Action::\"{close}\"`?"),
                     None => format!("actions are {}", kinds.join(", ")),
                 };
-                self.problem(word, format!("there is no action `{}`; {hint}", cut(&action.to_string())));
+                self.problem(word, format!("there is no action `{}`; {hint}", truncate(&action.to_string())));
             }
         }
     }
@@ -173,7 +176,7 @@ impl Check<'_> {
             Some(close) => format!("did you mean `{close}`?"),
             None => format!("it is {}", known.join(", ")),
         };
-        self.problem(&name, format!("the {what} is never a `{}`; {hint}", cut(&name)));
+        self.problem(&name, format!("the {what} is never a `{}`; {hint}", truncate(&name)));
     }
 
     /// Finds what is read of the context. Recursion is bounded by the nesting that was checked before parsing.
@@ -215,7 +218,7 @@ impl Check<'_> {
                     || "it has action, agent, session, time".to_owned(),
                     |close| format!("did you mean `context.{close}`?"),
                 );
-                self.problem(other, format!("`context` has no member `{}`; {hint}", cut(other)));
+                self.problem(other, format!("`context` has no member `{}`; {hint}", truncate(other)));
                 return;
             }
         };
@@ -239,7 +242,7 @@ impl Check<'_> {
                     );
                     self.problem(
                         member,
-                        format!("`context.{first}` has no member `{}`; {hint}", cut(member)),
+                        format!("`context.{first}` has no member `{}`; {hint}", truncate(member)),
                     );
                 }
             },

@@ -7,12 +7,12 @@ use rust_decimal::{Decimal, RoundingStrategy};
 
 use proctor_core::json::Json;
 
-use super::super::record::{self, ACTION, Part};
-use crate::condition::Acting;
+use super::super::record::{self, MemberValue};
+use crate::condition::CallingAgent;
 use crate::input::Input;
 use crate::question::Memory;
 
-/// What policies read of the context.
+/// Members of the context that policies read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reads {
     pub(super) action: BTreeSet<&'static str>,
@@ -38,13 +38,10 @@ pub(super) fn pairs(
     memory: &dyn Memory,
     reads: &Reads,
 ) -> Vec<(String, RestrictedExpression)> {
-    let action = ACTION
-        .into_iter()
-        .filter(|name| reads.everything || reads.action.contains(name))
-        .filter_map(|name| record::action(input, name).map(|part| (name, part)));
+    let action = record::action(input, |name| reads.everything || reads.action.contains(name));
     let mut pairs = vec![("action".to_owned(), record_of(action))];
     if reads.everything || reads.agent {
-        let acting = Acting::ask(input, memory);
+        let acting = CallingAgent::ask(input, memory);
         pairs.push(("agent".to_owned(), record_of(record::agent(input, acting.as_ref()))));
     }
     if reads.everything || reads.session {
@@ -56,8 +53,8 @@ pub(super) fn pairs(
     pairs
 }
 
-fn record_of<'i>(members: impl IntoIterator<Item = (&'static str, Part<'i>)>) -> RestrictedExpression {
-    new_record(members.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part_value(&part)?))))
+fn record_of<'i>(members: impl IntoIterator<Item = (&'static str, MemberValue<'i>)>) -> RestrictedExpression {
+    new_record(members.into_iter().filter_map(|(name, part)| Some((name.to_owned(), member_value(&part)?))))
 }
 
 /// Names are unique in the record and in JSON that was read; should they not be, an empty record makes policies that read it
@@ -67,19 +64,21 @@ fn new_record(members: impl IntoIterator<Item = (String, RestrictedExpression)>)
         .unwrap_or_else(|_| RestrictedExpression::new_set(std::iter::empty()))
 }
 
-fn part_value(part: &Part<'_>) -> Option<RestrictedExpression> {
+fn member_value(part: &MemberValue<'_>) -> Option<RestrictedExpression> {
     Some(match part {
-        Part::Text(text) => RestrictedExpression::new_string((*text).to_owned()),
-        Part::Built(text) => RestrictedExpression::new_string(text.clone()),
-        Part::Whole(number) => RestrictedExpression::new_long(i64::try_from(*number).unwrap_or(i64::MAX)),
-        Part::Truth(truth) => RestrictedExpression::new_bool(*truth),
-        Part::Decimal(number) => decimal(*number),
-        Part::Texts(texts) => RestrictedExpression::new_set(
+        MemberValue::Text(text) => RestrictedExpression::new_string((*text).to_owned()),
+        MemberValue::Built(text) => RestrictedExpression::new_string(text.clone()),
+        MemberValue::Whole(number) => {
+            RestrictedExpression::new_long(i64::try_from(*number).unwrap_or(i64::MAX))
+        }
+        MemberValue::Truth(truth) => RestrictedExpression::new_bool(*truth),
+        MemberValue::Decimal(number) => decimal(*number),
+        MemberValue::Texts(texts) => RestrictedExpression::new_set(
             texts.iter().map(|text| RestrictedExpression::new_string((*text).to_owned())),
         ),
         // A message without arguments has an empty record of them.
-        Part::Json(Json::Null) => new_record(std::iter::empty()),
-        Part::Json(json) => json_value(json)?,
+        MemberValue::Json(Json::Null) => new_record(std::iter::empty()),
+        MemberValue::Json(json) => json_value(json)?,
     })
 }
 

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use proctor_core::json::Json;
 
 use super::super::path::Path;
-use super::Cutter;
+use super::Redactor;
 
-impl Cutter<'_> {
+impl Redactor<'_> {
     /// The names that change, at their member's index; empty when none does.
     pub(super) fn cut_names(&mut self, members: &[(String, Json)], path: &Path<'_>) -> Vec<Option<String>> {
         let mut cut_names: Vec<Option<String>> = Vec::new();

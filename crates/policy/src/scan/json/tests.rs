@@ -9,11 +9,11 @@ fn parse(text: &str) -> Json {
 }
 
 fn cut(value: &Json) -> (Json, Vec<JsonFinding>) {
-    Scanner::standard().cut_json(value, "$.args", &|_| false)
+    Scanner::standard().redact_json(value, "$.args", &|_| false)
 }
 
 /// The cut value as text, and kind and path of every finding.
-fn cut_text(text: &str) -> (String, Vec<(FindingKind, String)>) {
+fn redact_text(text: &str) -> (String, Vec<(FindingKind, String)>) {
     let (value, findings) = cut(&parse(text));
     (value.to_string(), findings.into_iter().map(|finding| (finding.kind, finding.path)).collect())
 }
@@ -27,7 +27,7 @@ fn every_leaf_has_its_own_path() {
     let text = format!(
         r#"{{"api_key":"{TOKEN}","n":1,"deep":{{"odd name":["clean","x {TOKEN} y"]}},"ok":[true,null]}}"#
     );
-    let (cut, found) = cut_text(&text);
+    let (cut, found) = redact_text(&text);
     assert_eq!(
         cut,
         r#"{"api_key":"[REDACTED:GitHubPat]","n":1,"deep":{"odd name":["clean","x [REDACTED:GitHubPat] y"]},"ok":[true,null]}"#
@@ -44,7 +44,7 @@ fn every_leaf_has_its_own_path() {
 #[test]
 fn a_published_key_is_cut_under_its_own_label() {
     let key = concat!("sk-", "1234567890abcdefghij");
-    let (cut, found) = cut_text(&format!(r#"{{"api_key":"{key}"}}"#));
+    let (cut, found) = redact_text(&format!(r#"{{"api_key":"{key}"}}"#));
     assert_eq!(cut, r#"{"api_key":"[REDACTED:OpenAiKey]"}"#);
     assert_eq!(leading_kind(found.iter().map(|(kind, _)| *kind)), Some(FindingKind::OpenAiKey));
     assert!(found.iter().all(|(_, path)| path == "$.args.api_key"));
@@ -59,7 +59,8 @@ fn a_clean_value_is_unchanged() {
 #[test]
 fn kept_kinds_are_reported_and_stay_visible() {
     let value = parse(&format!(r#"{{"to":"me@host.tld","token":"{TOKEN}","me@host.tld":1}}"#));
-    let (cut, found) = Scanner::standard().cut_json(&value, "$", &|kind| kind == FindingKind::EmailAddress);
+    let (cut, found) =
+        Scanner::standard().redact_json(&value, "$", &|kind| kind == FindingKind::EmailAddress);
     assert_eq!(cut.to_string(), r#"{"to":"me@host.tld","token":"[REDACTED:GitHubPat]","me@host.tld":1}"#);
     let found: Vec<_> = found.iter().map(|f| (f.kind, f.path.as_str(), f.in_name)).collect();
     assert_eq!(
@@ -70,7 +71,7 @@ fn kept_kinds_are_reported_and_stay_visible() {
             (FindingKind::GitHubPat, "$.token", false)
         ]
     );
-    let (all_kept, found) = Scanner::standard().cut_json(&value, "$", &|_| true);
+    let (all_kept, found) = Scanner::standard().redact_json(&value, "$", &|_| true);
     assert_eq!(all_kept, value);
     assert_eq!(found.len(), 3);
 }
@@ -79,7 +80,7 @@ fn kept_kinds_are_reported_and_stay_visible() {
 fn a_kept_finding_does_not_save_what_it_overlaps() {
     let text = format!("{TOKEN}@host.tld");
     let keep = |kind| kind == FindingKind::EmailAddress;
-    let (cut, found) = Scanner::standard().cut_text(&format!("to {text}"), "$.result", &keep);
+    let (cut, found) = Scanner::standard().redact_text(&format!("to {text}"), "$.result", &keep);
     assert_eq!(cut, "to [REDACTED:GitHubPat]");
     assert_eq!(found.len(), 2);
     assert_eq!((found[0].path.as_str(), found[0].offset, found[0].end), ("$.result", 3, 3 + text.len()));
@@ -87,7 +88,7 @@ fn a_kept_finding_does_not_save_what_it_overlaps() {
 
 #[test]
 fn a_secret_in_a_name_is_cut_and_not_repeated_in_any_path() {
-    let (cut, found) = cut_text(&format!(r#"{{"{TOKEN}":{{"inner":"{TOKEN}"}}}}"#));
+    let (cut, found) = redact_text(&format!(r#"{{"{TOKEN}":{{"inner":"{TOKEN}"}}}}"#));
     assert_eq!(cut, r#"{"[REDACTED:GitHubPat]":{"inner":"[REDACTED:GitHubPat]"}}"#);
     assert_eq!(
         found,
@@ -104,7 +105,7 @@ fn names_that_become_equal_are_told_apart() {
         r#"{{"{TOKEN}a":1,"[REDACTED:GitHubPat]~2":2,"{TOKEN}b":3,"{TOKEN}c":4,"[REDACTED:GitHubPat]":5}}"#
     );
     assert_eq!(
-        cut_text(&text).0,
+        redact_text(&text).0,
         r#"{"[REDACTED:GitHubPat]~3":1,"[REDACTED:GitHubPat]~2":2,"[REDACTED:GitHubPat]~4":3,"[REDACTED:GitHubPat]~5":4,"[REDACTED:GitHubPat]":5}"#
     );
 }
@@ -123,7 +124,7 @@ fn a_service_account_is_found_by_its_type_and_its_key_cut_whole() {
     let key =
         concat!("-----BEGIN ", "PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG\\n-----END ", "PRIVATE KEY-----\\n");
     let text = format!(r#"{{"x":[{{"type":"service_account","project_id":"p","private_key":"{key}"}}]}}"#);
-    let (cut, found) = cut_text(&text);
+    let (cut, found) = redact_text(&text);
     assert_eq!(
         cut,
         r#"{"x":[{"type":"[REDACTED:GcpServiceAccount]","project_id":"p","private_key":"[REDACTED:PrivateKey]"}]}"#
@@ -136,14 +137,14 @@ fn a_service_account_is_found_by_its_type_and_its_key_cut_whole() {
         ]
     );
 
-    let (cut, _) = cut_text(r#"{"private_key":"anything at all","type":"service_account"}"#);
+    let (cut, _) = redact_text(r#"{"private_key":"anything at all","type":"service_account"}"#);
     assert_eq!(
         cut,
         r#"{"private_key":"[REDACTED:GcpServiceAccount]","type":"[REDACTED:GcpServiceAccount]"}"#
     );
 
     let other = r#"{"private_key":"anything at all","type":"other"}"#;
-    assert_eq!(cut_text(other), (other.to_owned(), Vec::new()));
+    assert_eq!(redact_text(other), (other.to_owned(), Vec::new()));
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn a_card_sent_as_a_number_becomes_a_label() {
         "45320151128303660e-1",
         "0.4532015112830366e16",
     ] {
-        let (cut, found) = cut_text(&format!("[{number}]"));
+        let (cut, found) = redact_text(&format!("[{number}]"));
         assert_eq!(cut, r#"["[REDACTED:CreditCardLuhn]"]"#, "{number}");
         assert_eq!(found, [at(FindingKind::CreditCardLuhn, "$.args[0]")], "{number}");
     }
@@ -173,16 +174,16 @@ fn a_card_sent_as_a_number_becomes_a_label() {
         "123456789",
         "0.0000000000000",
     ] {
-        assert_eq!(cut_text(&format!("[{number}]")), (format!("[{number}]"), Vec::new()), "{number}");
+        assert_eq!(redact_text(&format!("[{number}]")), (format!("[{number}]"), Vec::new()), "{number}");
     }
     let long = "7".repeat(64);
-    assert_eq!(cut_text(&format!("[{long}]")).0, r#"["[REDACTED:GenericHighEntropy]"]"#);
+    assert_eq!(redact_text(&format!("[{long}]")).0, r#"["[REDACTED:GenericHighEntropy]"]"#);
 }
 
 #[test]
 fn patterns_of_the_operator_see_numbers_of_any_length() {
     let scanner = Scanner::new(&["^[0-9]{9}$".to_owned()]).unwrap();
-    let (cut, found) = scanner.cut_json(&parse("[123456789,12]"), "$", &|_| false);
+    let (cut, found) = scanner.redact_json(&parse("[123456789,12]"), "$", &|_| false);
     assert_eq!(cut.to_string(), r#"["[REDACTED:Custom]",12]"#);
     assert_eq!((found[0].path.as_str(), found[0].offset, found[0].end), ("$[0]", 0, 9));
 }
@@ -209,7 +210,7 @@ fn what_is_nested_too_deep_is_cut_unseen() {
 
     for depth in [MAX_JSON_DEPTH + 1, 100_000] {
         let deep = nested(depth);
-        let (cut, found) = Scanner::standard().cut_json(&deep, "$", &|_| true);
+        let (cut, found) = Scanner::standard().redact_json(&deep, "$", &|_| true);
         dismantle(deep);
         let place = "[0]".repeat(MAX_JSON_DEPTH);
         assert_eq!(found.len(), 1);
@@ -275,7 +276,7 @@ proptest! {
 
     #[test]
     fn keeping_everything_changes_nothing(value in any_json()) {
-        let (kept, _) = Scanner::standard().cut_json(&value, "$", &|_| true);
+        let (kept, _) = Scanner::standard().redact_json(&value, "$", &|_| true);
         prop_assert_eq!(kept, value);
     }
 }

@@ -1,4 +1,4 @@
-//! How many actions each principal proposes a minute, for the present minute and the hour before it.
+//! Counts of actions per minute and principal, for the present minute and the hour before it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::state::{KEPT_MINUTES, minute_of};
 /// Minutes before the present one that are looked at.
 const HOUR: i64 = 60;
 
-/// That hour, and the present minute.
+/// Minutes kept: that hour, and the present minute.
 const KEPT: usize = 61;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl MinuteCounts {
     }
 
     /// Drops principals that have done nothing for as long as anything is kept.
-    pub(super) fn sweep(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
+    pub(super) fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
         for _ in 0..SWEEP {
             let Some((newest, _)) = self.by_newest.first() else { return };
             if *newest >= minute_of(time).saturating_sub(KEPT_MINUTES) {

@@ -1,4 +1,4 @@
-//! How often each principal proposes the very same action.
+//! Counts of identical actions per principal.
 //!
 //! Time is cut into fixed windows. What was proposed in the last so many seconds is what was proposed in the present window, and of the
 //! one before it the share that still lies within reach.
@@ -107,7 +107,7 @@ impl Repeats {
     }
 
     /// Drops windows that nothing can ask about any more.
-    pub(super) fn sweep(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
+    pub(super) fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
         let now = time.micros().div_euclid(SECOND);
         for _ in 0..SWEEP {
             let Some((end, ..)) = self.by_end.first() else { return };

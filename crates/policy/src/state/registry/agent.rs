@@ -16,18 +16,18 @@ const OPERATOR: &str = "operator";
 /// The most different causes that are told apart; further ones count as the operator's.
 const MAX_CAUSES: usize = 16;
 
-/// What is known of one agent.
+/// Registry entry of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentInfo {
-    /// Who it is.
+    /// Principal.
     pub principal: String,
-    /// Its identifier, as it gave it.
+    /// Agent identifier, as registered.
     pub agent: String,
-    /// Its team.
+    /// Team.
     pub team: String,
-    /// Its organisation.
+    /// Organisation.
     pub org: String,
-    /// What it registered with; `None`: it never did, and is only here because it is stopped.
+    /// Registration; `None`: it never registered, and is only here because it is stopped.
     pub registration: Option<Registration>,
     /// When it registered first.
     pub registered_at: Timestamp,
@@ -39,17 +39,17 @@ pub struct AgentInfo {
     pub is_offline: bool,
     /// Causes of its own suspension, with reasons, in order.
     pub suspended: Vec<(String, String)>,
-    /// Why it was killed, if it was.
+    /// Reason for which it was killed, if it was.
     pub killed: Option<String>,
     /// Whether it goes on without a parent that is gone.
     pub is_adrift: bool,
     /// The policy that it has heard of.
     pub told: Option<Digest>,
-    /// What it was last ordered: `suspended`, `resumed` or `killed`, and why.
+    /// Last order (`suspended`, `resumed` or `killed`) and its reason.
     pub last_order: Option<(String, String)>,
 }
 
-/// What a record makes of what was known; `None`: nothing is known of the agent any more.
+/// Applies a record to an entry; `None`: the entry is removed.
 pub(super) fn after(
     before: Option<&AgentInfo>,
     seq: u64,
@@ -95,7 +95,7 @@ impl AgentInfo {
         self.registration.as_ref().map_or("", |registration| &registration.parent)
     }
 
-    /// Who it is to the policy.
+    /// Caller, as the policy sees it.
     pub fn caller(&self) -> Caller {
         Caller { principal: self.principal.clone(), team: self.team.clone(), org: self.org.clone() }
     }
@@ -105,7 +105,7 @@ impl AgentInfo {
         self.killed.is_some() || !self.suspended.is_empty()
     }
 
-    /// Why it is stopped itself, whatever is above it.
+    /// Stop of the agent itself, whatever its ancestors' are.
     pub(super) fn own_stop(&self) -> Option<Stop> {
         let stop = |rule: &str, what: String, why: &str| {
             let reason = if why.is_empty() { what } else { format!("{what}: {why}") };
@@ -175,7 +175,7 @@ impl AgentInfo {
         self.last_order = Some((envelope.code.clone(), envelope.rule.clone()));
     }
 
-    /// What only matters for an agent that is known.
+    /// Applies the records that only matter for a known agent.
     fn change(&mut self, envelope: &Envelope, parent_is_gone: bool) {
         match envelope.code.as_str() {
             "token" if !self.is_deregistered => {

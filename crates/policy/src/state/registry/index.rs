@@ -1,4 +1,4 @@
-//! What is looked up besides an agent by its principal: tokens, children, teams, and who can be dropped.
+//! Secondary indexes of the registry: tokens, children, teams, and agents that can be evicted.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Index {
 #[derive(Debug, Default)]
 struct Family {
     members: BTreeSet<Arc<str>>,
-    /// Those that are registered now.
+    /// Agents that are registered now.
     live: u64,
 }
 

@@ -8,14 +8,14 @@ use super::super::row::{Items, Row, Text, quoted, unquote};
 use super::{Bounds, FOLD};
 use crate::question::Stop;
 
-/// What the keys of their rows begin with; those of agents begin with a quote.
+/// Prefix of their rows' keys; those of agents begin with a quote.
 const PREFIX: &str = "op";
 
 #[derive(Debug, Default)]
 pub(super) struct Operations {
     /// Each operation, and whether it is terminated.
     stopped: BTreeMap<Box<str>, bool>,
-    /// How many of them have the form `trace:span`.
+    /// Number of them that have the form `trace:span`.
     spans: usize,
 }
 
@@ -68,7 +68,7 @@ impl Operations {
         self.stopped.iter().map(|(operation, is_terminated)| (&**operation, *is_terminated))
     }
 
-    /// Why one of these may not go on, if that is so; being terminated weighs more than being paused.
+    /// Stop of one of these operations, if any; termination takes precedence over a pause.
     pub(super) fn stop(&self, operations: &[&str]) -> Option<Stop> {
         let found = operations.iter().filter_map(|name| Some((*name, *self.stopped.get(*name)?)));
         // The last of equal ones would be found, so they are looked through from the end: the first of them is named.

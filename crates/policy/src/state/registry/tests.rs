@@ -95,8 +95,8 @@ fn standing_says_what_is_known() {
     child.registration.as_mut().unwrap().observe = true;
     let mut registry = after(&[high, child, registered("c", "a")]);
     assert_eq!(
-        registry.standing("b", "red", ""),
-        Some(Standing {
+        registry.status("b", "red", ""),
+        Some(AgentStatus {
             stop: None,
             risk: "low".to_owned(),
             parent: "a".to_owned(),
@@ -110,15 +110,18 @@ fn standing_says_what_is_known() {
             above: vec![registry.get("a").unwrap().caller()],
         })
     );
-    assert_eq!(registry.standing("a", "red", "").unwrap().children, 2);
+    assert_eq!(registry.status("a", "red", "").unwrap().children, 2);
     registry.apply(9, &record("deregistered", "c"), &mut Vec::new());
-    let a = registry.standing("a", "red", "").unwrap();
+    let a = registry.status("a", "red", "").unwrap();
     assert_eq!((a.children, a.team_agents), (1, 2));
-    assert_eq!(registry.standing("c", "red", "").unwrap().registered_at, None);
+    assert_eq!(registry.status("c", "red", "").unwrap().registered_at, None);
     // Of a stranger only its team is known, if at all.
-    assert_eq!(registry.standing("x", "red", ""), Some(Standing { team_agents: 2, ..Standing::default() }));
-    assert_eq!(registry.standing("x", "blue", ""), None);
-    assert_eq!(registry.standing("x", "", ""), None);
+    assert_eq!(
+        registry.status("x", "red", ""),
+        Some(AgentStatus { team_agents: 2, ..AgentStatus::default() })
+    );
+    assert_eq!(registry.status("x", "blue", ""), None);
+    assert_eq!(registry.status("x", "", ""), None);
 }
 
 #[test]
@@ -133,13 +136,13 @@ fn an_agent_is_stopped_by_its_principal_and_by_its_identifier() {
         ("acme/red/bot", false),
     ] {
         let registry = after(&[registered.clone(), operation("op_terminated", named)]);
-        let stop = registry.standing(principal, "red", "").unwrap().stop;
+        let stop = registry.status(principal, "red", "").unwrap().stop;
         assert_eq!(stop.is_some(), is_stopped, "{named}");
-        assert_eq!(registry.standing("agent:acme/red/else", "red", "").unwrap().stop, None, "{named}");
+        assert_eq!(registry.status("agent:acme/red/else", "red", "").unwrap().stop, None, "{named}");
     }
     // A span is not taken for a principal.
     let registry = after(&[operation("op_terminated", "uid:1000")]);
-    assert_eq!(registry.standing("uid:1000", "", ""), None);
+    assert_eq!(registry.status("uid:1000", "", ""), None);
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn more_causes_than_are_told_apart_need_an_operator() {
 fn whoever_never_registered_can_be_stopped_too() {
     for code in ["suspended", "killed"] {
         let mut registry = after(&[order(code, "stranger", "operator")]);
-        assert!(registry.standing("stranger", "", "").unwrap().stop.is_some());
+        assert!(registry.status("stranger", "", "").unwrap().stop.is_some());
         assert!(!registry.get("stranger").unwrap().is_registered());
         registry.apply(1, &order("resumed", "stranger", "operator"), &mut Vec::new());
         assert_eq!(registry.get("stranger"), None);
@@ -315,7 +318,7 @@ fn what_is_forgotten_is_gone_with_its_marks() {
     let registry = after(&[registered("a", ""), order("killed", "a", "operator"), record("forgotten", "a")]);
     assert_eq!(registry.list().count(), 0);
     assert_eq!(registry.by_token(&token("a")), None);
-    assert_eq!(registry.standing("a", "red", ""), None);
+    assert_eq!(registry.status("a", "red", ""), None);
 }
 
 #[test]
@@ -333,30 +336,30 @@ fn heartbeats_and_policies_are_noted() {
 #[test]
 fn operations_are_paused_and_terminated() {
     let mut registry = after(&[registered("a", ""), operation("op_paused", "t:s")]);
-    let standing = |registry: &Registry, principal: &str, operation: &str| {
-        let stop = registry.standing(principal, "", operation).and_then(|standing| standing.stop);
+    let status = |registry: &Registry, principal: &str, operation: &str| {
+        let stop = registry.status(principal, "", operation).and_then(|status| status.stop);
         stop.map(|stop| (stop.rule, stop.reason))
     };
-    assert_eq!(standing(&registry, "a", "t:s"), said("operation.paused", "operation `t:s` is paused"));
-    assert_eq!(standing(&registry, "x", "t:s"), said("operation.paused", "operation `t:s` is paused"));
-    assert_eq!(standing(&registry, "a", "t:other"), None);
-    assert_eq!(standing(&registry, "a", ""), None);
+    assert_eq!(status(&registry, "a", "t:s"), said("operation.paused", "operation `t:s` is paused"));
+    assert_eq!(status(&registry, "x", "t:s"), said("operation.paused", "operation `t:s` is paused"));
+    assert_eq!(status(&registry, "a", "t:other"), None);
+    assert_eq!(status(&registry, "a", ""), None);
     registry.apply(2, &operation("op_resumed", "t:s"), &mut Vec::new());
-    assert_eq!(standing(&registry, "a", "t:s"), None);
+    assert_eq!(status(&registry, "a", "t:s"), None);
     // By agent, by principal, and all of them; what is terminated says so first.
     for name in ["agent:id-a", "agent:a", "*"] {
         registry.apply(3, &operation("op_paused", name), &mut Vec::new());
         assert_eq!(
-            standing(&registry, "a", ""),
+            status(&registry, "a", ""),
             said("operation.paused", &format!("operation `{name}` is paused"))
         );
         registry.apply(4, &operation("op_terminated", "t:end"), &mut Vec::new());
         assert_eq!(
-            standing(&registry, "a", "t:end"),
+            status(&registry, "a", "t:end"),
             said("operation.terminated", "operation `t:end` is terminated")
         );
         registry.apply(5, &operation("op_resumed", name), &mut Vec::new());
-        assert_eq!(standing(&registry, "a", ""), None);
+        assert_eq!(status(&registry, "a", ""), None);
     }
     // A terminated one stays so.
     for code in ["op_resumed", "op_paused"] {
@@ -365,7 +368,7 @@ fn operations_are_paused_and_terminated() {
     }
     // A stopped agent is the stronger reason.
     registry.apply(7, &order("suspended", "a", "operator"), &mut Vec::new());
-    assert_eq!(standing(&registry, "a", "t:end").unwrap().0, "agent.suspended");
+    assert_eq!(status(&registry, "a", "t:end").unwrap().0, "agent.suspended");
 }
 
 #[test]

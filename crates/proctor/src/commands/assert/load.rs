@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proctor_assert::{Assertion, Compiled, Layer, Text, Tools, Verdict, known_members};
 use proctor_core::json::Json;
-use proctor_policy::document::Position;
 use proctor_wire::attest::MAX_ASSERTION_ID;
+use proctor_yaml::Position;
 
 use super::places::{Located, escaped};
 use crate::failure::Failure;

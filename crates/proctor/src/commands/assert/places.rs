@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use proctor_core::json::Json;
-use proctor_policy::document::{Position, yaml_to_json};
-use saphyr_parser::{Event, Parser};
+use proctor_policy::document::YAML_LIMITS;
+use proctor_yaml::{Node, Position, Value};
 
 /// Deeper values than this are nobody's members but the author's own: `/assertions/0/spec/check`.
 const DEEPEST: usize = 4;
@@ -21,17 +21,15 @@ struct Place {
     value: Position,
 }
 
-const START: Position = Position { line: 1, column: 1 };
-
 impl Located {
     /// Where the value at this pointer begins; the start of the file if that is not known.
     pub(super) fn value_at(&self, pointer: &str) -> Position {
-        self.places.get(pointer).map_or(START, |place| place.value)
+        self.places.get(pointer).map_or(Position::START, |place| place.value)
     }
 
     /// Where the name of the member at this pointer begins.
     pub(super) fn name_at(&self, pointer: &str) -> Position {
-        self.places.get(pointer).map_or(START, |place| place.name)
+        self.places.get(pointer).map_or(Position::START, |place| place.name)
     }
 
     /// Reads JSON.
@@ -45,10 +43,11 @@ impl Located {
 
     /// Reads YAML.
     pub(super) fn read_yaml(file: &str, source: &[u8]) -> Result<Located, Vec<String>> {
-        let value = yaml_to_json(file, source)
-            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        let text = String::from_utf8_lossy(source);
-        Ok(Located { value, places: yaml_places(text.strip_prefix('\u{feff}').unwrap_or(&text)) })
+        let root = proctor_yaml::parse(source, &YAML_LIMITS)
+            .map_err(|errors| errors.iter().map(|error| format!("{file}:{error}")).collect::<Vec<_>>())?;
+        let mut places = HashMap::new();
+        yaml_places(&root, String::new(), 0, None, &mut places);
+        Ok(Located { value: root.to_json(), places })
     }
 }
 
@@ -125,7 +124,7 @@ pub(super) fn escaped(name: &str) -> String {
 /// Where the parts of a JSON text stand. It is known to be one, so signs need no checking.
 fn json_places(text: &str) -> HashMap<String, Place> {
     let mut walker = Walker::default();
-    let mut at = START;
+    let mut at = Position::START;
     let mut characters = text.char_indices().peekable();
     while let Some((offset, character)) = characters.next() {
         let here = at;
@@ -170,24 +169,33 @@ fn after(at: Position, character: char) -> Position {
     }
 }
 
-/// Where the parts of a YAML text stand. It was read once already, so a parser that stops only ends the list of places.
-fn yaml_places(text: &str) -> HashMap<String, Place> {
-    let mut walker = Walker::default();
-    let mut parser = Parser::new_from_str(text);
-    while let Some(Ok((event, span))) = parser.next_event() {
-        let at = Position { line: span.start.line(), column: span.start.col() + 1 };
-        match event {
-            Event::MappingStart(..) => walker.open(Around::Map { name: None }, at),
-            Event::SequenceStart(..) => walker.open(Around::List { next: 0 }, at),
-            Event::MappingEnd | Event::SequenceEnd => walker.close(),
-            Event::Scalar(text, ..) => walker.single(|| text.into_owned(), at),
-            // What an alias stands for was written elsewhere; the alias is where it is used.
-            Event::Alias(_) => walker.single(String::new, at),
-            Event::StreamEnd => break,
-            _ => {}
+/// Collects the positions of a YAML tree, down to `DEEPEST`.
+fn yaml_places(
+    node: &Node,
+    pointer: String,
+    depth: usize,
+    name: Option<Position>,
+    places: &mut HashMap<String, Place>,
+) {
+    let at = node.alias.unwrap_or(node.at);
+    // What an alias stands for was written elsewhere; only the alias itself is here.
+    if depth < DEEPEST && node.alias.is_none() {
+        match &node.value {
+            Value::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    yaml_places(item, format!("{pointer}/{index}"), depth + 1, name, places);
+                }
+            }
+            Value::Map(entries) => {
+                for (key, value) in entries {
+                    let pointer = format!("{pointer}/{}", escaped(&key.name));
+                    yaml_places(value, pointer, depth + 1, Some(key.at), places);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => {}
         }
     }
-    walker.places
+    places.insert(pointer, Place { name: name.unwrap_or(at), value: at });
 }
 
 #[cfg(test)]
@@ -218,7 +226,7 @@ mod tests {
         assert_eq!(json.name_at("/0/spec/x~1y"), Position { line: 2, column: 25 });
         assert_eq!(json.value_at("/0/spec/\"ö"), Position { line: 2, column: 50 });
         assert_eq!(json.value_at("/2"), Position { line: 3, column: 6 });
-        assert_eq!(json.value_at("/nowhere"), START);
+        assert_eq!(json.value_at("/nowhere"), Position::START);
     }
 
     #[test]

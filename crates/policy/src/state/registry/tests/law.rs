@@ -91,9 +91,9 @@ fn lookups_are_true(registry: &Registry) -> Result<(), TestCaseError> {
         let holders: Vec<&&AgentInfo> = all.iter().filter(own_token).collect();
         prop_assert!(holders.len() < 2);
         prop_assert_eq!(registry.by_token(&token(name)), holders.first().map(|holder| **holder));
-        if let Some(standing) = registry.standing(name, "red", "") {
+        if let Some(status) = registry.status(name, "red", "") {
             let live = children.iter().filter(|agent| agent.is_registered()).count();
-            prop_assert_eq!(standing.children, if registry.get(name).is_some() { live as u64 } else { 0 });
+            prop_assert_eq!(status.children, if registry.get(name).is_some() { live as u64 } else { 0 });
         }
     }
     for team in ["red", "blue"] {
@@ -130,8 +130,8 @@ fn law(bounds: Bounds, records: &[Envelope]) -> Result<(), TestCaseError> {
         lookups_are_true(&registry)?;
         lookups_are_true(&again)?;
         for name in NAMES {
-            let standing = registry.standing(name, "red", "t:1");
-            prop_assert_eq!(standing, again.standing(name, "red", "t:1"));
+            let status = registry.status(name, "red", "t:1");
+            prop_assert_eq!(status, again.status(name, "red", "t:1"));
         }
         let with_registration = registry.list().filter(|agent| agent.registration.is_some()).count();
         prop_assert!(with_registration <= bounds.agents);
@@ -152,7 +152,7 @@ proptest! {
         law(FEW, &records)?;
     }
 
-    /// A mark is ended by resuming or forgetting, and by nothing else.
+    /// A suspension is ended by resuming or forgetting, and by nothing else.
     #[test]
     fn marks_survive(before in prop::collection::vec(any_record(), 0..20), after in prop::collection::vec(any_record(), 0..20)) {
         let mut records = before;

@@ -1,5 +1,0 @@
-//! Tests of the shell parser.
-
-mod cases;
-mod limits;
-mod properties;

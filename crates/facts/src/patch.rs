@@ -1,0 +1,380 @@
+//! The files that a patch would change, without applying it.
+
+/// The files of a patch, each once, in the order they appear.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PatchFiles {
+    /// Files that would be written or created.
+    pub writes: Vec<String>,
+    /// Files that would be deleted or moved away.
+    pub deletes: Vec<String>,
+    /// Parts that could not be determined.
+    pub unknown: Vec<String>,
+}
+
+/// Finds the files of a unified or git diff, or of a text in the `*** Begin Patch` format.
+///
+/// Both formats may occur in one text: a tool may understand either, so both are read.
+pub fn files(patch: &str) -> PatchFiles {
+    let mut reader = Reader::default();
+    for line in patch.lines() {
+        reader.line(line);
+    }
+    reader.end_of_file_section();
+    if reader.files.writes.is_empty() && reader.files.deletes.is_empty() {
+        let reason = "the text is neither a unified diff nor a patch of `*** Begin Patch` form";
+        reader.files.unknown.push(reason.to_owned());
+    }
+    reader.files
+}
+
+#[derive(Default)]
+struct Reader {
+    files: PatchFiles,
+    seen: std::collections::HashSet<(bool, String)>,
+    /// Lines of the current hunk that are still to come: removed-or-kept, added-or-kept.
+    hunk: (u64, u64),
+    old: Option<String>,
+    /// The two names of a `diff --git` line, used when no `---`/`+++` lines follow.
+    git: Option<(String, String)>,
+    deleted: bool,
+    named: bool,
+    updated: Option<String>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) {
+        if let Some(marker) = line.trim_start().strip_prefix("*** ") {
+            // The context diff format also starts lines with three stars.
+            self.marker(marker);
+            return;
+        }
+        if self.in_hunk(line) {
+            return;
+        }
+        if let Some(names) = line.strip_prefix("diff --git ") {
+            self.end_of_file_section();
+            self.git = git_names(names);
+            if self.git.is_none() {
+                self.files.unknown.push(format!("file names of `{line}`"));
+            }
+        } else if let Some(name) = line.strip_prefix("--- ") {
+            if self.named {
+                self.end_of_file_section();
+            }
+            self.old = Some(name_of(name));
+        } else if let Some(name) = line.strip_prefix("+++ ") {
+            self.pair(&name_of(name));
+        } else if let Some(name) = line.strip_prefix("rename from ") {
+            self.named = true;
+            self.delete(&unquote(name));
+        } else if let Some(name) = line.strip_prefix("rename to ").or_else(|| line.strip_prefix("copy to ")) {
+            self.named = true;
+            self.write(&unquote(name));
+        } else if line.starts_with("deleted file mode ") {
+            self.deleted = true;
+        } else if let Some(header) = line.strip_prefix("@@ ") {
+            self.hunk = hunk_size(header).unwrap_or_default();
+        } else if let Some(name) = line.strip_prefix("Index: ") {
+            self.git = Some((name.trim().to_owned(), name.trim().to_owned()));
+        }
+    }
+
+    /// Whether the line is content of a hunk: content may look like a header.
+    fn in_hunk(&mut self, line: &str) -> bool {
+        let (old, new) = &mut self.hunk;
+        if *old == 0 && *new == 0 {
+            return false;
+        }
+        match line.chars().next() {
+            Some('-') => *old = old.saturating_sub(1),
+            Some('+') => *new = new.saturating_sub(1),
+            Some(' ') | None => {
+                *old = old.saturating_sub(1);
+                *new = new.saturating_sub(1);
+            }
+            Some('\\') => {}
+            Some(_) => {
+                // The counts are wrong: read on as headers rather than miss one.
+                self.hunk = (0, 0);
+                return false;
+            }
+        }
+        // A tool may trust a header that a wrong count would hide, so a whole header inside of a hunk is read too.
+        !line.starts_with("diff --git ")
+    }
+
+    fn marker(&mut self, marker: &str) {
+        let fields = ["Add File:", "Update File:", "Delete File:", "Move to:"];
+        let Some((field, name)) =
+            fields.iter().find_map(|field| marker.strip_prefix(field).map(|name| (*field, name.trim())))
+        else {
+            return;
+        };
+        if name.is_empty() {
+            self.files.unknown.push(format!("`*** {field}` without a file name"));
+            return;
+        }
+        match field {
+            "Delete File:" => self.delete(name),
+            "Move to:" => {
+                if let Some(source) = self.updated.take() {
+                    self.delete(&source);
+                }
+                self.write(name);
+            }
+            _ => {
+                self.updated = (field == "Update File:").then(|| name.to_owned());
+                self.write(name);
+            }
+        }
+    }
+
+    /// A `+++` line: with the `---` line before it, the names of a changed file.
+    fn pair(&mut self, new: &str) {
+        let Some(old) = self.old.take() else { return };
+        self.named = true;
+        match (old.as_str(), new) {
+            ("/dev/null", "/dev/null") => {
+                self.files.unknown.push("a change from nothing to nothing".to_owned());
+            }
+            ("/dev/null", new) => self.write_stripped(new),
+            (old, "/dev/null") => self.delete_stripped(old),
+            (old, new) => {
+                let (old, new) = strip_pair(old, new);
+                self.write(new);
+                // Tools differ in which of two names they change.
+                if old != new && !is_backup_of(old, new) {
+                    self.write(old);
+                }
+            }
+        }
+    }
+
+    /// The end of what belongs to one `diff --git` line.
+    fn end_of_file_section(&mut self) {
+        if let Some((old, new)) = self.git.take()
+            && !self.named
+        {
+            if self.deleted {
+                self.delete_stripped(&old);
+            } else {
+                self.write_stripped(&new);
+            }
+        }
+        self.deleted = false;
+        self.named = false;
+        self.old = None;
+    }
+
+    fn write_stripped(&mut self, name: &str) {
+        self.write(strip(name));
+    }
+
+    fn delete_stripped(&mut self, name: &str) {
+        self.delete(strip(name));
+    }
+
+    fn write(&mut self, name: &str) {
+        if !name.is_empty() && self.seen.insert((true, name.to_owned())) {
+            self.files.writes.push(name.to_owned());
+        }
+    }
+
+    fn delete(&mut self, name: &str) {
+        if !name.is_empty() && self.seen.insert((false, name.to_owned())) {
+            self.files.deletes.push(name.to_owned());
+        }
+    }
+}
+
+/// Takes off git's usual prefix.
+fn strip(name: &str) -> &str {
+    name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)
+}
+
+/// Takes off git's prefixes, which differ between the two sides; equal first parts are a directory.
+fn strip_pair<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str) {
+    const PREFIXES: [&str; 6] = ["a/", "b/", "i/", "w/", "c/", "o/"];
+    let rest = |name: &'a str| PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    match (rest(old), rest(new)) {
+        (Some(old_rest), Some(new_rest)) if old.get(..2) != new.get(..2) => (old_rest, new_rest),
+        _ => (old, new),
+    }
+}
+
+/// Whether the old name is the usual name of a saved copy, which no tool would write.
+fn is_backup_of(old: &str, new: &str) -> bool {
+    old.strip_prefix(new).is_some_and(|suffix| matches!(suffix, ".orig" | ".old" | "~" | ".bak"))
+}
+
+/// The name on a `---` or `+++` line: before a tab comes the name, after it a time.
+fn name_of(field: &str) -> String {
+    let field = field.trim_start_matches(' ');
+    if field.starts_with('"') {
+        return unquote(field);
+    }
+    field.split('\t').next().unwrap_or_default().trim_end().to_owned()
+}
+
+/// The two names of a `diff --git` line.
+fn git_names(names: &str) -> Option<(String, String)> {
+    if names.starts_with('"') {
+        let (first, rest) = quoted(names)?;
+        return Some((first, unquote(rest.trim_start())));
+    }
+    if let Some((first, second)) = names.split_once(" \"") {
+        return Some((first.to_owned(), unquote(&format!("\"{second}"))));
+    }
+    // Names may hold spaces; without a rename both sides are the same name.
+    let same = names.match_indices(' ').map(|(index, _)| names.split_at(index));
+    let mut pairs = same.map(|(first, second)| (first, second.trim_start_matches(' ')));
+    let equal = pairs.find(|(first, second)| strip(first) == strip(second));
+    let pair = equal.or_else(|| {
+        names.split_once(" b/").map(|(first, _)| (first, names.get(first.len() + 1..).unwrap_or_default()))
+    });
+    pair.or_else(|| names.split_once(' ')).map(|(first, second)| (first.to_owned(), second.to_owned()))
+}
+
+/// The text of a git name: as it is, or decoded if it is in quotes.
+fn unquote(name: &str) -> String {
+    let name = name.trim_end_matches('\r');
+    if name.starts_with('"') {
+        quoted(name).map_or_else(|| name.to_owned(), |(text, _)| text)
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Decodes a quoted name; returns it and what follows.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut rest = text.strip_prefix('"')?.as_bytes();
+    loop {
+        let (first, tail) = rest.split_first()?;
+        rest = tail;
+        match first {
+            b'"' => {
+                let after = text.get(text.len() - rest.len()..)?;
+                return Some((String::from_utf8_lossy(&bytes).into_owned(), after));
+            }
+            b'\\' => {
+                let (escape, tail) = rest.split_first()?;
+                rest = tail;
+                match escape {
+                    b'a' => bytes.push(7),
+                    b'b' => bytes.push(8),
+                    b't' => bytes.push(9),
+                    b'n' => bytes.push(10),
+                    b'v' => bytes.push(11),
+                    b'f' => bytes.push(12),
+                    b'r' => bytes.push(13),
+                    b'0'..=b'7' => {
+                        let mut value = u32::from(escape - b'0');
+                        for _ in 0..2 {
+                            if let Some((digit @ b'0'..=b'7', tail)) = rest.split_first() {
+                                value = value * 8 + u32::from(digit - b'0');
+                                rest = tail;
+                            }
+                        }
+                        bytes.push((value & 0xff) as u8);
+                    }
+                    other => bytes.push(*other),
+                }
+            }
+            other => bytes.push(*other),
+        }
+    }
+}
+
+/// The line counts of `-1,2 +3,4 @@`.
+fn hunk_size(header: &str) -> Option<(u64, u64)> {
+    let mut fields = header.split(' ');
+    let mut count = |sign: char| -> Option<u64> {
+        let range = fields.next()?.strip_prefix(sign)?;
+        range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok())
+    };
+    Some((count('-')?, count('+')?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::files;
+
+    fn check(patch: &str, writes: &[&str], deletes: &[&str]) {
+        let found = files(patch);
+        assert_eq!(found.writes, writes, "{patch}");
+        assert_eq!(found.deletes, deletes, "{patch}");
+        assert!(found.unknown.is_empty(), "{patch}: {:?}", found.unknown);
+    }
+
+    #[test]
+    fn unified_diffs() {
+        check("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", &["x"], &[]);
+        check("--- x.orig\t2020-01-01\n+++ x\t2020-01-02\n", &["x"], &[]);
+        check("--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+a\n", &["new"], &[]);
+        check("--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", &[], &["gone"]);
+        check("--- a/x\n+++ a/x\n", &["a/x"], &[]);
+        check("--- i/x\n+++ w/x\n", &["x"], &[]);
+        check("--- a/x\n+++ b/y\n", &["y", "x"], &[]);
+        check("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/y\n+++ b/y\n", &["x", "y"], &[]);
+        check("--- \"a/\\303\\244.txt\"\n+++ \"b/\\303\\244.txt\"\n", &["ä.txt"], &[]);
+        check("--- ../../etc/passwd\n+++ ../../etc/passwd\n", &["../../etc/passwd"], &[]);
+    }
+
+    #[test]
+    fn git_headers() {
+        check("diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n", &["x"], &[]);
+        check("diff --git a/o b/n\nsimilarity index 100%\nrename from o\nrename to n\n", &["n"], &["o"]);
+        check("diff --git a/x b/x\ndeleted file mode 100644\nindex 1..0\n", &[], &["x"]);
+        check("diff --git a/x b/x\nnew file mode 100755\nindex 0..0\n", &["x"], &[]);
+        check("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", &["x"], &[]);
+        check("diff --git a/a b.txt b/a b.txt\nnew file mode 100644\n", &["a b.txt"], &[]);
+        check("diff --git \"a/\\303\\244\" \"b/\\303\\244\"\ndeleted file mode 100644\n", &[], &["ä"]);
+        check("diff --git a/x b/x\nGIT binary patch\nliteral 0\n", &["x"], &[]);
+        check("diff --git a/x b/y\ncopy from x\ncopy to y\n", &["y"], &[]);
+    }
+
+    #[test]
+    fn content_is_not_a_header() {
+        check("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- a/no\n+++ b/no\n c\n", &["x"], &[]);
+        let hidden = "--- a/x\n+++ b/x\n@@ -1,999 +1,999 @@\n c\ndiff --git a/y b/y\n--- a/y\n+++ b/y\n";
+        check(hidden, &["x", "y"], &[]);
+    }
+
+    #[test]
+    fn begin_patch_format() {
+        let patch = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n@@\n-x\n+y\n\
+                     *** Delete File: d\n*** Update File: e\n@@\n-1\n+2\n*** End Patch\n";
+        check(patch, &["a", "b", "c", "e"], &["b", "d"]);
+    }
+
+    #[test]
+    fn other_text_is_unknown() {
+        for text in ["", "hello", "*** Begin Patch\n*** End Patch", "--- a/x\n", "+++ b/x"] {
+            let found = files(text);
+            assert!(found.writes.is_empty() && found.deletes.is_empty(), "{text}");
+            assert!(!found.unknown.is_empty(), "{text}");
+        }
+        assert_eq!(files("*** Add File:\n").unknown.len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "\\PC*|(--- |\\+\\+\\+ |diff --git |@@ -|\"|a/x| |\\n|\\\\3|\\*\\*\\* Add File: ){0,20}") {
+            let found = files(&text);
+            prop_assert!(!found.writes.is_empty() || !found.deletes.is_empty() || !found.unknown.is_empty());
+        }
+
+        #[test]
+        fn every_changed_file_is_found(names in prop::collection::vec("[a-z]{1,8}(/[a-z]{1,8}){0,3}", 1..8)) {
+            let section = |name: &String| format!("--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-a\n+b\n");
+            let patch = names.iter().map(section).collect::<Vec<_>>().concat();
+            let found = files(&patch);
+            for name in &names {
+                prop_assert!(found.writes.contains(name), "{}", patch);
+            }
+        }
+    }
+}
