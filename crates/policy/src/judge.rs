@@ -102,7 +102,7 @@ pub fn judge(policy: &Policy, request: Request<'_>, memory: &dyn Memory) -> Judg
         input,
         asked: recording.into_asked(),
         semantics: SEMANTICS.to_owned(),
-        sources: policy.sources().iter().map(|source| Digest::of(&source.bytes)).collect(),
+        sources: policy.source_digests().to_vec(),
     };
     let body = decision_body(&read_set, &decision);
     Judgement {

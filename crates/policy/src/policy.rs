@@ -27,6 +27,8 @@ use index::RuleIndex;
 pub struct Policy {
     digest: Digest,
     sources: Vec<Source>,
+    /// The digest of each source, in the same order: every decision records them, and none hashes them again.
+    source_digests: Vec<Digest>,
     documents: Vec<Document>,
     rules: Vec<CompiledRule>,
     index: RuleIndex,
@@ -77,6 +79,11 @@ impl Policy {
     /// Digest over all sources: their roles, names and contents.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The digest of each source, in the order of [`Policy::sources`].
+    pub fn source_digests(&self) -> &[Digest] {
+        &self.source_digests
     }
 
     /// The sources, as they were given, sorted by role and name.

@@ -74,6 +74,14 @@ pub struct Outcome {
     pub binding: Option<&'static str>,
 }
 
+/// The members of [`Report::Observation`].
+struct Observed {
+    code: String,
+    data: Json,
+    alarms: Vec<(&'static str, String)>,
+    spent: Spent,
+}
+
 /// How an action ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -127,7 +135,7 @@ impl Engine {
         };
         match report {
             Report::Observation { code, data, alarms, spent } => {
-                self.observation(room, caller, &key, door, (&code, &data), &alarms, spent)
+                self.observation(room, caller, &key, door, &Observed { code, data, alarms, spent })
             }
             Report::Outcome(outcome) => self.outcome(room, caller, door, &outcome),
         }
@@ -149,10 +157,9 @@ impl Engine {
         caller: &Caller,
         key: &SessionKey,
         door: &str,
-        (code, data): (&str, &Json),
-        alarms: &[(&'static str, String)],
-        spent: Spent,
+        observed: &Observed,
     ) -> Result<Filing, EngineError> {
+        let Observed { code, data, alarms, spent } = observed;
         let mut turn = self.turn(room)?;
         let session = self.session(&mut turn, key, caller, door, Wake::Writer)?;
         // Cutting secrets takes longer than deciding: the lock is not held for it.

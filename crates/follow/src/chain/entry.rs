@@ -185,12 +185,12 @@ fn check(subject: &Subject, lineage: Option<&Lineage>, effect: Effect, reason: &
         .with("span_id", filled(&subject.metadata("span_id")))
         .with("org_id", filled(&envelope.org))
         .with("team_id", filled(&envelope.team))
-        .with("agent_id_hex", hex(&short_hash(agent_id(envelope))))
-        .with("session_id_hex", hex(&short_hash(&trace_id(subject))))
-        .with("root_agent_id", lineage.map(|lineage| hex(&short_hash(&lineage.root))))
+        .with("agent_id_hex", hex(short_hash(agent_id(envelope))))
+        .with("session_id_hex", hex(short_hash(&trace_id(subject))))
+        .with("root_agent_id", lineage.map(|lineage| hex(short_hash(&lineage.root))))
         .with(
             "parent_agent_id",
-            lineage.and_then(|lineage| lineage.parent.as_deref()).map(|parent| hex(&short_hash(parent))),
+            lineage.and_then(|lineage| lineage.parent.as_deref()).map(|parent| hex(short_hash(parent))),
         )
         .with("depth", lineage.map(|lineage| lineage.depth))
         .with("delegation_reason", lineage.and_then(|lineage| lineage.reason.clone()))

@@ -378,7 +378,7 @@ const ALONE: &str = "PROCTOR_TEST_FILE_LIMIT";
 fn a_full_disk_is_waited_out() {
     // The limit on the size of files holds for a whole process, so this test has one of its own.
     if std::env::var_os(ALONE).is_none() {
-        let name = "followers::chain::tests::a_full_disk_is_waited_out";
+        let name = "chain::tests::a_full_disk_is_waited_out";
         let own = std::env::current_exe().unwrap();
         let run = std::process::Command::new(own).args(["--exact", name]).env(ALONE, "1").output().unwrap();
         let said = String::from_utf8_lossy(&run.stdout);

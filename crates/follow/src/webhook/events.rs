@@ -299,7 +299,7 @@ fn session_id(subject: &Subject) -> String {
     if trace.is_empty() {
         return subject.envelope.session.map(|session| session.to_string()).unwrap_or_default();
     }
-    hex(&short_hash(&trace))
+    hex(short_hash(&trace))
 }
 
 fn summary(subject: &Subject) -> String {

@@ -152,7 +152,7 @@ pub(super) fn signature(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
     mac.update(timestamp.as_bytes());
     mac.update(b".");
     mac.update(body);
-    format!("v1={}", hex(&mac.finalize().into_bytes()))
+    format!("v1={}", hex(mac.finalize().into_bytes()))
 }
 
 /// The URL, if events can be sent to it. It may hold a secret, so errors do not repeat it.

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use proctor_core::digest::Digest;
+
 use super::source::{self, Source, SourceRole, module_name};
 use super::{CompiledAdvice, CompiledModule, CompiledRule, Policy, RuleIndex};
 use crate::advice::CompiledSection;
@@ -21,6 +23,7 @@ pub(super) fn closed() -> Policy {
     Policy {
         digest: source::sources_digest(&[]),
         sources: Vec::new(),
+        source_digests: Vec::new(),
         documents: Vec::new(),
         rules: Vec::new(),
         index: RuleIndex::new(std::iter::empty()),
@@ -55,6 +58,7 @@ pub(super) fn compile(mut sources: Vec<Source>) -> Result<Policy, Vec<Problem>> 
     warnings.sort();
     Ok(Policy {
         digest: source::sources_digest(&sources),
+        source_digests: sources.iter().map(|source| Digest::of(&source.bytes)).collect(),
         index: RuleIndex::new(rules.iter().map(|rule| rule.condition.as_ref())),
         credential_action: strictest_credential_action(documents.iter()),
         sources,

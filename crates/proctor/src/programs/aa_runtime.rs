@@ -40,7 +40,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     let framing = flags.framing;
     // Scripts wait for this line.
     let ready = |path: &Path| {
-        crate::logging::raw(&format!("aa-runtime listening on {} (framing {framing})", path.display()))
+        crate::logging::raw(&format!("aa-runtime listening on {} (framing {framing})", path.display()));
     };
     let launch = Launch { framing, socket: flags.socket, ready: &ready };
     let outcome = prepare().and_then(|settings| proctor_aa_runtime::run(&launch, settings));

@@ -36,6 +36,7 @@ mod gate;
 mod glossary;
 mod holes;
 mod invariants;
+mod layers;
 mod mutations;
 mod policy_cli;
 mod rederive;
