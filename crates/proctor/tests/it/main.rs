@@ -8,6 +8,9 @@
     clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::print_stderr,
+    clippy::disallowed_methods,
+    clippy::needless_pass_by_value,
+    clippy::cast_possible_truncation,
     unreachable_pub,
     missing_docs,
     reason = "a test fails by panicking"
