@@ -40,7 +40,7 @@ pub enum CredentialError {
     },
 }
 
-/// What a person says about an approval.
+/// An approver's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The action may run once.

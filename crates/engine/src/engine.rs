@@ -1,11 +1,11 @@
-//! The owner's engine: policy, state and ledger put together. It decides, records, and gives answers.
+//! The engine of a ledger's owner: takes decisions on the state, queues their records, and builds answers from receipts.
 
 mod agents;
 mod answer;
 mod approvals;
 mod budgets;
 mod filing;
-mod placed;
+mod once_keys;
 mod questions;
 mod reload;
 mod reports;
@@ -47,7 +47,7 @@ pub use waiting::{Wait, to_its_end};
 use crate::error::EngineError;
 use crate::orders::agent_text;
 use filing::Filed;
-use placed::Placed;
+use once_keys::QueuedKeys;
 use room::Turn;
 use sessions::Sessions;
 
@@ -59,7 +59,7 @@ const TRIES: usize = 3;
 pub struct Proposal {
     /// The action.
     pub action: Action,
-    /// Who acts.
+    /// The caller, as the transport has proven it.
     pub caller: Caller,
     /// The agent, as claimed.
     pub agent: String,
@@ -67,7 +67,7 @@ pub struct Proposal {
     pub session: String,
 }
 
-/// What the engine is made of.
+/// The parts of an engine.
 pub struct Parts {
     /// The ledger, opened for writing.
     pub ledger: Ledger,
@@ -101,7 +101,7 @@ pub struct Engine {
     in_work: Arc<AtomicUsize>,
     /// Changes whenever a decision was delivered.
     delivered: tokio::sync::watch::Sender<u64>,
-    /// Says that a person decided something; whoever holds an answer back for that looks again.
+    /// Changes whenever an approver decides; delayed `ask` answers look again then.
     decided: tokio::sync::watch::Sender<u64>,
     /// Tells what happens to agents, operations, approvals and the policy.
     notices: tokio::sync::broadcast::Sender<Notice>,
@@ -116,7 +116,7 @@ struct Inner {
     /// Rows that follow from retractions and have not been written yet.
     owed: Vec<StateRow>,
     sessions: Sessions,
-    placed: Placed,
+    queued_keys: QueuedKeys,
 }
 
 /// A decision that is taken and has its place in the writer's queue, but is not on record yet.
@@ -165,7 +165,7 @@ struct Queued {
     session: SessionId,
     id: RecordId,
     sequence: u64,
-    /// What others hear once it is on record.
+    /// Notices to subscribers, sent once the decision is on record.
     notices: Vec<Notice>,
 }
 
@@ -209,7 +209,7 @@ impl Inner {
             next,
             owed,
             sessions: Sessions::default(),
-            placed: Placed::default(),
+            queued_keys: QueuedKeys::default(),
         })
     }
 }
@@ -291,7 +291,7 @@ impl Engine {
         waiting::now(self.deliver_waiting(undelivered, Wait::Thread))
     }
 
-    /// The same, in a task or a thread.
+    /// [`Engine::deliver`] for a task or a thread.
     pub async fn deliver_waiting(&self, undelivered: Undelivered, wait: Wait) -> Answer {
         let Undelivered { proposal, deadline, mut taken, _in_work } = undelivered;
         for tries_left in (0..TRIES).rev() {
@@ -421,7 +421,7 @@ impl Engine {
         self.append_together(inner, Filed::new(envelope, body), Vec::new(), deadline, Wake::Writer)
     }
 
-    /// The same, with records that stand right behind it.
+    /// Appends a record with trailing records: all of them are committed, or none.
     fn append_together(
         &self,
         turn: &mut Turn<'_>,
@@ -454,7 +454,7 @@ impl Engine {
         match pending.refusal() {
             None => {
                 for (once, seq) in placed {
-                    inner.placed.note(once, seq);
+                    inner.queued_keys.note(once, seq);
                 }
                 inner.next = seq;
             }

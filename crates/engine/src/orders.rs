@@ -42,7 +42,7 @@ pub enum OrderError {
     Engine(#[from] EngineError),
 }
 
-/// What an operator can order.
+/// An operator's order to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Stop for now.

@@ -70,7 +70,7 @@ fn report(outcome: &Reload, engine: &Engine) {
     }
 }
 
-/// What tells whether a file was changed.
+/// A fingerprint of the watched files: path, length, modification time, inode.
 type Look = Vec<(PathBuf, u64, i64, i64, u64)>;
 
 /// The files that make the policy: those in its folder, and the modules that are in force.

@@ -67,7 +67,7 @@ pub enum TokenError {
 /// A caller that proves itself with a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Who it was issued to; part of the principal.
+    /// The name of its holder; part of the principal.
     pub name: String,
     /// The team.
     pub team: String,
@@ -78,7 +78,7 @@ pub struct Token {
     secret: SecretSource,
 }
 
-/// Where a token's secret, or its digest, is to be found. It is read when it is needed: commands that need no token need no secret.
+/// The source of a token's secret, read only when it is compared: commands that need no token need no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SecretSource {
     Digest([u8; 32]),

@@ -132,7 +132,7 @@ fn add_outcome(trace: &mut Trace, body: &Json, envelope: &Envelope) {
     step.result = result.clone();
 }
 
-/// What a model answered, in any of the members that agents use.
+/// The text of a model's response, in any of the members that agents use.
 fn response_text(result: &Json) -> Option<&str> {
     ["response_text", "response", "text", "content"].iter().find_map(|name| result.get(name)?.as_str())
 }

@@ -1,6 +1,6 @@
-//! Texts that were shortened: half a secret is not recognised as one.
+//! Truncated texts: half a secret is not recognised by the scanner.
 
-/// A text without the words that were torn where it was shortened, which `…` marks.
+/// Drops partial words at truncation marks (`…`), so that half a secret is never stored.
 pub fn without_torn_words(text: &str) -> String {
     let parts: Vec<&str> = text.split('…').collect();
     let last = parts.len().saturating_sub(1);

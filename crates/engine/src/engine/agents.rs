@@ -1,4 +1,4 @@
-//! The registry of agents: changed by records only, and told to whoever follows.
+//! Changes of the agent registry: recorded first, then announced to subscribers.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl AgentEvent {
     }
 }
 
-/// What followers of the registry hear, once it is on record.
+/// A notice to subscribers, sent once its cause is on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// An agent was suspended, resumed or killed, or has deregistered.
@@ -114,7 +114,7 @@ impl Engine {
         Ok((self.file_under(&mut inner, records), notices, value))
     }
 
-    /// Waits, as a task, until a change of the registry is on record; then whoever follows is told, also if the caller has gone away by then.
+    /// Waits, as a task, until a change of the registry is on record, and announces it; a caller that goes away does not stop that.
     pub async fn agents_changed(
         self: &Arc<Engine>,
         filing: Filing,

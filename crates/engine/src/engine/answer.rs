@@ -6,7 +6,7 @@ use proctor_core::id::{RecordId, SessionId};
 use proctor_core::json::Json;
 use proctor_ledger::Receipt;
 
-/// What goes back to the agent.
+/// The answer that a door translates for its caller.
 #[derive(Debug, Clone)]
 pub struct Answer {
     decision: Decision,

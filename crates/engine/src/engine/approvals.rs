@@ -21,7 +21,7 @@ pub enum ApprovalRefusal {
     /// No such approval.
     #[error("approval {0} is not known here: `proctor approve list` shows those that wait")]
     Unknown(ApprovalId),
-    /// Somebody was faster.
+    /// Another approver decided first.
     #[error("approval {0} is already decided")]
     Decided(ApprovalId),
     /// Too late.
@@ -65,7 +65,7 @@ impl Engine {
         Ok((order, sequence))
     }
 
-    /// Carries out the decision of somebody whose credential has been checked: a principal `approver:NAME`, or an agent where agents may
+    /// Records the decision of an approver whose credential has been checked: a principal `approver:NAME`, or an agent where agents may
     /// approve. Gives the sequence of its record.
     pub fn decide_as(
         &self,

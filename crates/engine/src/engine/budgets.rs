@@ -40,7 +40,7 @@ impl Engine {
         }
     }
 
-    /// Whoever was suspended because a budget was used up goes on when it is open again. Gives what others hear once that is on record.
+    /// Lifts a suspension that a budget caused when the budget is open again. Gives the notice that is due once that is on record.
     pub(super) fn end_budget_suspension(
         &self,
         inner: &mut Turn<'_>,

@@ -44,7 +44,7 @@ impl Engine {
         filing
     }
 
-    /// The same, for one who holds the lock.
+    /// [`Engine::file`] for a caller that holds the lock.
     pub(super) fn file_under(&self, inner: &mut Turn<'_>, records: Vec<Filed>) -> Filing {
         let deadline = Instant::now() + self.answer;
         let mut filing = Filing { records, pending: Vec::new(), deadline, refused: None };

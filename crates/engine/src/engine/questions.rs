@@ -1,4 +1,4 @@
-//! Questions that change nothing: what would be decided, what is left, what became of an approval.
+//! Queries that change nothing: hypothetical decisions, remaining budgets, approvals, sessions.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What agents report after a decision: outcomes, with actual amounts, and observations.
+//! Reports of agents: outcomes with their actual amounts, observations, and events with identifiers of their own.
 
 use proctor_core::decision::Effect;
 use proctor_core::id::RecordId;
@@ -16,7 +16,7 @@ use crate::orders::agent_text;
 /// Something that an agent reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
-    /// What became of an action.
+    /// The outcome of an action.
     Outcome(Outcome),
     /// Anything else.
     Observation {
@@ -46,7 +46,7 @@ pub struct Event {
     pub spent: Spent,
 }
 
-/// What something really cost.
+/// Actual amounts of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     /// Tokens.
@@ -55,7 +55,7 @@ pub struct Spent {
     pub cost_usd: Option<Decimal>,
 }
 
-/// What became of an action.
+/// The outcome of an action, bound to its decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The decision that it was let through by.

@@ -17,7 +17,7 @@ use crate::orders::agent_text;
 #[derive(Default)]
 pub(super) struct Sessions(HashMap<Digest, SessionId>);
 
-/// Past this many the cache starts anew.
+/// The cache is cleared at this size.
 const MAX_CACHED: usize = 16_384;
 
 impl Engine {

@@ -9,9 +9,9 @@ use proctor_ledger::{NotRecorded, Pending, Receipt};
 /// How the caller waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// It blocks its thread.
+    /// Blocking the thread.
     Thread,
-    /// It is a task of the runtime, with its timers.
+    /// Awaiting as a task of the runtime.
     Task,
 }
 

@@ -1,4 +1,4 @@
-//! Which `once` keys have a place in the queue and are perhaps not in the ledger yet.
+//! `once` keys of records that are queued and may not be in the ledger yet.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,14 +7,14 @@ use super::{Engine, EngineError, Inner};
 /// Keys that are remembered: more than the writer's queue can hold, so that what is forgotten here is in the ledger or refused.
 const MOST: usize = 16_384;
 
-/// Keys that were placed lately, with their sequences. A state that is restored begins without any: what was queued then has been refused.
+/// The most recently queued keys, with their sequences. Restoring the state clears them: what was queued then has been refused.
 #[derive(Default)]
-pub(super) struct Placed {
+pub(super) struct QueuedKeys {
     keys: HashMap<String, u64>,
     order: VecDeque<String>,
 }
 
-impl Placed {
+impl QueuedKeys {
     pub(super) fn note(&mut self, key: String, sequence: u64) {
         if self.keys.insert(key.clone(), sequence).is_none() {
             self.order.push_back(key);
@@ -30,7 +30,7 @@ impl Placed {
 impl Engine {
     /// The first record with this key, in the ledger or in the queue.
     pub(super) fn first_with(&self, inner: &Inner, key: &str) -> Result<Option<u64>, EngineError> {
-        if let Some(sequence) = inner.placed.keys.get(key) {
+        if let Some(sequence) = inner.queued_keys.keys.get(key) {
             return Ok(Some(*sequence));
         }
         Ok(self.ledger().reader().once(key)?)
@@ -43,12 +43,12 @@ mod tests {
 
     #[test]
     fn old_keys_are_forgotten() {
-        let mut placed = Placed::default();
+        let mut queued_keys = QueuedKeys::default();
         for number in 0..=MOST as u64 {
-            placed.note(number.to_string(), number);
+            queued_keys.note(number.to_string(), number);
         }
-        assert_eq!((placed.keys.len(), placed.order.len()), (MOST, MOST));
-        assert_eq!(placed.keys.get("0"), None);
-        assert_eq!(placed.keys.get("1"), Some(&1));
+        assert_eq!((queued_keys.keys.len(), queued_keys.order.len()), (MOST, MOST));
+        assert_eq!(queued_keys.keys.get("0"), None);
+        assert_eq!(queued_keys.keys.get("1"), Some(&1));
     }
 }
