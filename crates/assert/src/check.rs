@@ -160,7 +160,7 @@ pub enum Compiled {
     Similarity(Similarity),
     /// Decided from what a model says.
     Judgement(Judgement),
-    /// Decided by somebody else, later.
+    /// Left to an external plugin.
     Plugin,
     /// Cannot be decided at all.
     Failed(Verdict),
@@ -177,7 +177,7 @@ impl<'a> Assertion<'a> {
         })
     }
 
-    /// A name that is the same whenever type and spec are, whoever wrote them and in whatever order: scores of earlier runs are found by it.
+    /// A key derived from type and normalised spec, under which the scores of earlier runs are found.
     pub fn key(&self, tools: &Tools) -> String {
         let spec = self.spec.map_or("", RawValue::get);
         tools.key(&format!("{}\0{spec}", self.kind), || {

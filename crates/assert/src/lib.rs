@@ -1,7 +1,7 @@
-//! Was it good? Assertions on the trace of an agent, each answered with a [`Verdict`].
+//! Assertions on the trace of an agent, each answered with a [`Verdict`].
 //!
 //! This crate does no I/O and knows no clock. Assertions that need a model (similarity, judgement) say which texts and prompts they
-//! need and fold the answers; fetching those is somebody else's work.
+//! need and fold the answers; the caller fetches those.
 //!
 //! ```
 //! use proctor_assert::{Assertion, Tools, Trace, evaluate};

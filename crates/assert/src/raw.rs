@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::text::Text;
 
-/// Two members of an object have this name: nobody knows which one is meant, and readers disagree.
+/// A member name that occurs twice in an object. Parsers disagree on which one counts, so neither is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DuplicateName(pub(crate) String);
 
@@ -183,8 +183,7 @@ pub fn normalised(raw: &str) -> String {
     out
 }
 
-/// What a JSON string says. Half a character that is written as two halves becomes U+FFFD; whatever stands around it is read all
-/// the same, so that it hides nothing.
+/// Decodes a JSON string. A lone surrogate becomes a replacement character, so that it does not hide the text around it.
 fn decoded(string: &str) -> Cow<'_, str> {
     if let Ok(text) = serde_json::from_str::<Text<'_>>(string) {
         return text.0;

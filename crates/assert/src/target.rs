@@ -72,8 +72,8 @@ impl Target {
         }
     }
 
-    /// What the path leads to in a trace that has this head and the steps seen so far. Where a member stands twice on the way or in
-    /// what is found, nobody knows what was said.
+    /// Resolves the path in a trace with this head and the steps seen so far. A duplicate member name on the way, or in the
+    /// value, is an error: parsers disagree on which one counts.
     pub(crate) fn resolve<'h>(&'h self, head: &'h Head<'_>) -> Result<Resolved<'h>, Verdict> {
         match &self.place {
             Location::Output { members } => {

@@ -117,7 +117,7 @@ impl<'a> Step<'a> {
         serde_json::from_str(text)
     }
 
-    /// Whether the step is the one that somebody who writes this name means: its name, or what the agent itself calls it.
+    /// Whether this is the step's name or its alias.
     pub fn is_named(&self, name: &str) -> bool {
         self.name.as_str() == name || (!self.alias.is_empty() && self.alias.as_str() == name)
     }

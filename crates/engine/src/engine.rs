@@ -278,7 +278,7 @@ impl Engine {
     ) -> Undelivered {
         let (in_work, alone) = InWork::begin(&self.in_work);
         // A caller that is alone commits on its own thread: waking the writer costs more than a small commit.
-        let wake = if alone { Wake::Nobody } else { Wake::Writer };
+        let wake = if alone { Wake::Deferred } else { Wake::Writer };
         let taken = self.take(room, &proposal, deadline, wake);
         if alone {
             self.ledger.commit_inline();

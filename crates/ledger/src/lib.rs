@@ -1,11 +1,11 @@
-//! The ledger: what agents did, in one append-only log that can be proven.
+//! The ledger: an append-only log of records, with Merkle proofs and signed checkpoints.
 //!
 //! - [`writer::Ledger`] owns a state directory and appends records, many to a commit; each draft gets a
 //!   [`writer::Receipt`] or is [`writer::NotRecorded`].
 //! - [`reader::Reader`] reads records, bodies, state rows and tree hashes, also while another process writes.
 //! - [`fsck::fsck`] checks everything that is stored against everything else.
-//! - [`store`] is where the bytes are kept: SQLite, behind a trait.
-//! - [`merkle`], [`tiles`], [`note`], [`checkpoint`], [`witness`] and [`keys`] are the proofs.
+//! - [`store`] is the storage layer: traits, and SQLite.
+//! - [`merkle`], [`tiles`], [`note`], [`checkpoint`], [`witness`] and [`keys`] make and verify proofs.
 
 pub mod bundle;
 pub mod checkpoint;

@@ -33,11 +33,11 @@ impl OwnerLock {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            // A link could make us write into somebody else's file.
+            // A symbolic link could redirect the write to another user's file.
             .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
             .open(&path)
             .map_err(failed)?;
-        // Somebody who only asks for the owner holds the lock for a moment: that is worth a second try.
+        // A process that only queries the owner holds the lock for a moment: that is worth a second try.
         let mut tries = 0;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {

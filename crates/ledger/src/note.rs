@@ -29,7 +29,7 @@ pub struct Note {
     signatures: Vec<NoteSignature>,
 }
 
-/// One signature line of a note: made by somebody, checked by nobody yet.
+/// One signature line of a note, not verified yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteSignature {
     name: String,

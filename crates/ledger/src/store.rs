@@ -65,16 +65,16 @@ impl std::fmt::Debug for StoredBody {
     }
 }
 
-/// A row of state that is derived from records; `None` deletes it.
+/// A change to a row of derived state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateChange {
-    /// Which fold it belongs to.
+    /// The fold that the row belongs to.
     pub fold: &'static str,
     /// The key in the fold.
     pub key: String,
     /// The new value; `None` deletes the row.
     pub value: Option<Vec<u8>>,
-    /// The record that made it.
+    /// The record that the value follows from.
     pub seq: u64,
 }
 
@@ -117,7 +117,7 @@ pub struct Batch {
 
 /// Storage of a ledger, written by one writer at a time.
 pub trait Store: Send + Sync {
-    /// Commits all of the batch or nothing of it. An error may leave open which; the writer asks for the size.
+    /// Commits the whole batch or nothing. After an error it may be unknown which; the writer then reads the size.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
 
     /// Truncates the write-ahead log, so that no erased body is left in it; false if a reader prevented it and it has
@@ -184,7 +184,7 @@ pub struct StoredState {
     pub key: String,
     /// The value.
     pub value: Vec<u8>,
-    /// The record that made it.
+    /// The record that the value follows from.
     pub seq: u64,
 }
 

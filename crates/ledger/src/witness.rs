@@ -1,4 +1,5 @@
-//! Witnesses (C2SP tlog-witness): somebody else who remembers how far a ledger was and cosigns only committed.
+//! Witnesses (C2SP tlog-witness): a third party that remembers a ledger's last size and root, and cosigns only checkpoints
+//! that extend them.
 //!
 //! This is the whole logic of a witness and none of its surroundings: the caller brings requests, the time and a
 //! place to save the state.
@@ -155,7 +156,7 @@ impl Witness {
         log: &VerifierKey,
         time: u64,
     ) -> Result<CosignatureLine, WitnessRefusal> {
-        // The signature comes first: who cannot sign for the ledger learns nothing about its state.
+        // The signature is checked first: a caller that cannot sign for the ledger must not learn its state.
         let checkpoint = Checkpoint::verify(note, log).map_err(|error| match error {
             CheckpointError::Note(error) => WitnessRefusal::NotSigned(error),
             error => WitnessRefusal::Checkpoint(error),

@@ -246,7 +246,7 @@ impl Ledger {
 
     /// [`Ledger::append_together`] without waking the writer: the caller calls [`Ledger::commit_inline`] next.
     pub fn append_without_wake(&self, generation: u64, draft: Draft, trailing: Vec<Draft>) -> Pending {
-        self.enqueue_together(draft, trailing, Some(generation), None, Wake::Nobody)
+        self.enqueue_together(draft, trailing, Some(generation), None, Wake::Deferred)
     }
 
     /// Appends a record if the queue has capacity at once, and nobody waits for it.

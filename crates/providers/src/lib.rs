@@ -1,5 +1,4 @@
-//! What an assertion needs from outside: a model that judges, a model that turns text into vectors, and a memory of what was
-//! judged before.
+//! Model providers for assertions: judges, embedding models, and a database of scores and cached answers.
 //!
 //! ```
 //! use proctor_providers::vendor::{Endpoint, Key, Vendor, cost_usd};

@@ -96,10 +96,10 @@ pub(super) fn forge(
     Some((forged.count().write(), kind))
 }
 
-/// What an enemy without keys puts where signatures belong.
+/// An attacker's replacement for the signature lines.
 #[derive(Clone, Copy)]
 enum Pretence {
-    /// Keys of his own under the genuine names.
+    /// Signatures by the attacker's keys under the genuine names.
     OtherKeys,
     /// The same, with the genuine keys' identifiers.
     KeyIds,

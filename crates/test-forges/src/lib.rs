@@ -1,4 +1,4 @@
-//! For tests: ledgers in memory, and an enemy who can rewrite everything in a bundle but has no keys.
+//! For tests: ledgers in memory, and an attacker who can rewrite everything in a bundle but has no keys.
 
 mod forge;
 mod mutate;
@@ -317,7 +317,7 @@ impl proctor_ledger::merkle::HashReader for Levels<'_> {
     }
 }
 
-/// The same note with another text or other lines: what an enemy makes of it.
+/// The same note with another text or other lines: as an attacker would make it.
 fn note_of(text: &str, lines: &[String]) -> Option<Note> {
     Note::parse(format!("{text}\n{}", lines.concat()).as_bytes()).ok()
 }

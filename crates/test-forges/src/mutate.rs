@@ -10,7 +10,7 @@ pub fn mutate(bundle: &[u8], randomness: &SeededRandomness) -> (Vec<u8>, &'stati
     mutate_with(bundle, &[], randomness)
 }
 
-/// The same by an enemy who also has genuine older checkpoints of the ledger.
+/// The same by an attacker who also has genuine older checkpoints of the ledger.
 pub fn mutate_with(
     bundle: &[u8],
     older: &[String],

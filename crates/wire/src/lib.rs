@@ -1,4 +1,4 @@
-//! How others say it: the messages, codecs and protocol rules of the protocols that Proctor serves. No I/O.
+//! Messages, codecs and protocol rules of the protocols that Proctor serves. No I/O.
 //!
 //! ```
 //! use proctor_wire::ahp::{Message, rpc};

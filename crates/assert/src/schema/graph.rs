@@ -116,7 +116,7 @@ impl<'r> Reader<'r> {
                 if let Some(place) = self.graph.nodes.get_mut(at) {
                     *place = node;
                 }
-                // Parts that nobody asks can still be what a dynamic reference looks for.
+                // Subschemas without a static reference can still be the target of a dynamic one.
                 for below in draft.subresources_of(value) {
                     self.below(below, &base, draft);
                 }

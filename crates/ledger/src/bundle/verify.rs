@@ -66,7 +66,7 @@ pub enum Signer {
         /// The witnesses that cosigned, and when (seconds since 1970).
         witnesses: Vec<(VerifierKey, u64)>,
     },
-    /// Nobody that is known: no trust file was given.
+    /// Not checked: no trust file was given.
     Unknown,
 }
 
@@ -154,7 +154,7 @@ pub fn verify(
     })
 }
 
-/// Checks a checkpoint's note as bundles and proof files carry it, and tells who vouches for it.
+/// Checks the note of a checkpoint in a bundle or proof file, and returns its signers.
 pub(super) fn check_note(note: &[u8], trust: Option<&Trust>) -> Result<(Checkpoint, Signer), Problem> {
     let note = Note::parse(note).map_err(Problem::Note)?;
     let checkpoint: Checkpoint = note.text().parse().map_err(Problem::Checkpoint)?;
@@ -164,7 +164,7 @@ pub(super) fn check_note(note: &[u8], trust: Option<&Trust>) -> Result<(Checkpoi
     }
     let Some(trust) = trust else { return Ok((checkpoint, Signer::Unknown)) };
     let trusted = Checkpoint::verify_trusted(&note, trust).map_err(Problem::Checkpoint)?;
-    // Each of our own bundles can be read in full: a line that nobody here can check has no business in it.
+    // A line that no trusted key can check is refused: it would be data in the bundle that nothing vouches for.
     for line in note.signatures() {
         let by = |key: &VerifierKey| key.name() == line.name() && key.id() == line.key_id();
         let of_log = line.name() == checkpoint.origin && trust.logs.iter().any(by);

@@ -274,7 +274,7 @@ impl Walk<'_> {
     fn end(&mut self) -> Result<(), StoreError> {
         self.end_block()?;
         let mut growing = Vec::new();
-        self.tree.grown(&mut growing);
+        self.tree.take_partial_tiles(&mut growing);
         self.compare_tiles(&growing)?;
         let outside: Option<i64> = self
             .connection

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The largest trust file, in bytes.
 pub const MAX_TRUST_BYTES: usize = 64 * 1024;
 
-/// The keys somebody trusts, and how many witnesses must have cosigned.
+/// Trusted keys, and the number of witnesses that must have cosigned.
 ///
 /// As text: lines `log <verifier key>`, `witness <verifier key>`, `approver <verifier key>` and at most one
 /// `quorum <n>`; empty lines and lines that begin with `#` are skipped.

@@ -51,7 +51,7 @@ impl Receipt {
 
 /// A queued draft: a future, or a blocking wait, for its receipt.
 ///
-/// Dropping it leaves the draft in the queue; it is recorded, and nobody is told. A task that stops awaiting
+/// Dropping it leaves the draft in the queue: it is recorded, but not reported. A task that stops awaiting
 /// because the time to answer is over calls [`Pending::give_up`] where the caller is told something else than what the record says, and
 /// [`Pending::leave`] where the record may stand.
 #[derive(Debug)]
@@ -158,14 +158,14 @@ enum SlotState<T> {
 
 #[derive(Debug)]
 enum Waiter {
-    Nobody,
+    None,
     Thread(Thread),
     Task(Waker),
 }
 
 impl<T> Slot<T> {
     pub(super) fn new() -> Slot<T> {
-        Slot { state: Mutex::new(SlotState::Waiting(Waiter::Nobody)) }
+        Slot { state: Mutex::new(SlotState::Waiting(Waiter::None)) }
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotState<T>> {
@@ -228,11 +228,11 @@ impl<T> Slot<T> {
         take(&mut self.lock())
     }
 
-    /// The answer if it is there. If not, it comes, and nobody takes it.
+    /// Takes the answer if it is there. If not, it will be dropped when it comes.
     fn leave(&self) -> Option<Result<T, NotRecorded>> {
         let mut state = self.lock();
         if let SlotState::Waiting(waiter) = &mut *state {
-            *waiter = Waiter::Nobody;
+            *waiter = Waiter::None;
             return None;
         }
         take(&mut state)
@@ -251,7 +251,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// The answer if it is there; afterwards nobody waits any more.
+/// Takes the answer if it is there, and ends the waiting.
 fn take<T>(state: &mut SlotState<T>) -> Option<Result<T, NotRecorded>> {
     match std::mem::replace(state, SlotState::GivenUp) {
         SlotState::Answered(answer) => Some(answer),

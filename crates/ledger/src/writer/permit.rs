@@ -102,7 +102,7 @@ impl Drop for Permit {
 pub(super) struct Waiter {
     pub(super) drafts: usize,
     pub(super) cost: usize,
-    /// Answered with the permit by whoever frees the capacity. Handing it over, instead of waking the caller to look
+    /// Answered with the permit by the thread that frees the capacity. Handing it over, instead of waking the caller to look
     /// again, is what keeps the order and loses no wake-up.
     pub(super) slot: Slot<Permit>,
 }

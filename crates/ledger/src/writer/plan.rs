@@ -93,7 +93,7 @@ impl Plan {
 
     /// Finishes tiles and rows, once all records are there.
     pub(super) fn finish(&mut self) {
-        self.tree.grown(&mut self.batch.tiles);
+        self.tree.take_partial_tiles(&mut self.batch.tiles);
         coalesce(&mut self.batch.rows);
     }
 

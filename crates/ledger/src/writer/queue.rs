@@ -58,7 +58,7 @@ pub enum Wake {
     /// The writer commits the record.
     Writer,
     /// The writer sleeps on: the caller calls [`Ledger::commit_inline`](super::Ledger::commit_inline) next.
-    Nobody,
+    Deferred,
 }
 
 impl Queue {

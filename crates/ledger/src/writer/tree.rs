@@ -82,9 +82,9 @@ impl Tree {
         }
     }
 
-    /// The tiles above level 0 that grew since the last time and are not full: few, as they grow by one hash
-    /// for every 256 records.
-    pub(crate) fn grown(&mut self, tiles: &mut Vec<TileRow>) {
+    /// Adds the partial tiles above level 0 that changed since the last call: few, as they grow by one hash for every 256
+    /// records. Level 0 has none: its last hashes are computed from the leaves.
+    pub(crate) fn take_partial_tiles(&mut self, tiles: &mut Vec<TileRow>) {
         let size = self.size();
         for (level, tile) in (0u8..).zip(&mut self.growing).skip(1) {
             if std::mem::take(&mut tile.changed) && !tile.hashes.is_empty() {

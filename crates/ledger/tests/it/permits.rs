@@ -72,7 +72,7 @@ fn a_reservation_that_was_awaited_holds_until_the_append() {
         let mut permit = waiting.join().unwrap();
         let draft = world.coded("alice", "x");
         let pending =
-            ledger.append_reserved(&mut permit, ledger.generation(), draft, Vec::new(), Wake::Nobody);
+            ledger.append_reserved(&mut permit, ledger.generation(), draft, Vec::new(), Wake::Deferred);
         ledger.commit_inline();
         assert!(pending.unwrap().wait().is_ok());
         drop(permit);

@@ -69,7 +69,7 @@ impl StoreError {
     }
 }
 
-/// Whether somebody else has the file, so that waiting helps.
+/// Whether another connection holds a lock, so that waiting helps.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }

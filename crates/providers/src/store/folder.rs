@@ -71,7 +71,7 @@ pub(super) fn make(dir: &Path) -> io::Result<()> {
 ///
 /// A write-ahead log is bound to its database by name only. Were the database deleted between another program's
 /// opening of the one and of the other, two databases would share one log. Where a directory cannot be locked, or
-/// somebody sits on the lock, work goes on without: the window is small.
+/// another process holds the lock for long, the deletion goes on without it: the window is small.
 pub(super) fn lock(dir: &Path) -> Option<File> {
     let directory = File::open(dir).ok()?;
     let give_up = Instant::now() + LOCK_WAIT;

@@ -62,7 +62,7 @@ pub(super) struct Queue {
     state: Mutex<State>,
     /// Tells the writer that there is something to do.
     work: Condvar,
-    /// Tells those who flush that something was done.
+    /// Notifies flushing callers of progress.
     done: Condvar,
     dropped: AtomicU64,
 }
@@ -79,7 +79,7 @@ struct State {
     /// Jobs ever pushed and ever written.
     pushed: u64,
     written: u64,
-    /// Up to which job somebody waits for the writer.
+    /// The last job that a flushing caller waits for.
     urgent: u64,
     /// Callers that wait for the writer to catch up.
     slowed: usize,

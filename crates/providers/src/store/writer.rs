@@ -25,7 +25,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Writes until the queue is closed and empty, or cannot be emptied.
     pub(super) fn run(self) {
-        // Those who wait are told last, when the connection is closed, and also if this should ever end in another way.
+        // Flushing callers are released last, after the connection is closed, and also on a panic.
         let _finish = CloseOnExit(Arc::clone(&self.queue));
         self.write_all();
     }

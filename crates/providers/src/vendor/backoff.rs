@@ -26,24 +26,24 @@ impl Default for Backoff {
 
 /// The backoff state of one client.
 pub(super) struct BackoffTimer {
-    pace: Backoff,
+    backoff: Backoff,
     state: AtomicU64,
 }
 
 impl BackoffTimer {
-    pub(super) fn new(pace: Backoff) -> BackoffTimer {
-        BackoffTimer { pace, state: AtomicU64::new(pace.seed) }
+    pub(super) fn new(backoff: Backoff) -> BackoffTimer {
+        BackoffTimer { backoff, state: AtomicU64::new(backoff.seed) }
     }
 
     /// The pause after the given failure (counted from 0), or nothing if the server wants a longer one than we make.
     pub(super) fn after(&self, failure: u32, wanted: Option<Duration>) -> Option<Duration> {
-        if wanted.is_some_and(|wanted| wanted > self.pace.longest) {
+        if wanted.is_some_and(|wanted| wanted > self.backoff.longest) {
             return None;
         }
-        let even = self.pace.first.saturating_mul(1u32.checked_shl(failure).unwrap_or(u32::MAX));
+        let even = self.backoff.first.saturating_mul(1u32.checked_shl(failure).unwrap_or(u32::MAX));
         // Between three and five quarters.
-        let spread = even.min(self.pace.longest).mul_f64(0.75 + 0.5 * self.chance());
-        Some(spread.min(self.pace.longest).max(wanted.unwrap_or_default()))
+        let spread = even.min(self.backoff.longest).mul_f64(0.75 + 0.5 * self.chance());
+        Some(spread.min(self.backoff.longest).max(wanted.unwrap_or_default()))
     }
 
     /// A number from 0 to just under 1 (splitmix64).

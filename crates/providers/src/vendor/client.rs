@@ -36,7 +36,7 @@ struct Inner {
     endpoint: Endpoint,
     base: Url,
     limits: Limits,
-    pauses: BackoffTimer,
+    backoff: BackoffTimer,
     bucket: Mutex<TokenBucket>,
     /// The bucket's time is counted from here.
     began: Instant,
@@ -60,18 +60,22 @@ struct Deadline {
 impl Client {
     /// A client for the endpoint. Nothing is started or opened before the first call.
     pub fn new(endpoint: Endpoint, limits: Limits) -> Result<Client, ProviderError> {
-        Client::paced(endpoint, limits, Backoff::default())
+        Client::with_backoff(endpoint, limits, Backoff::default())
     }
 
-    /// The same with pauses of one's own choice.
-    pub fn paced(endpoint: Endpoint, limits: Limits, pace: Backoff) -> Result<Client, ProviderError> {
+    /// A client with its own backoff between retries.
+    pub fn with_backoff(
+        endpoint: Endpoint,
+        limits: Limits,
+        backoff: Backoff,
+    ) -> Result<Client, ProviderError> {
         let base = http::base_url(&endpoint.base_url)?;
         http::credentials(&endpoint)?;
         let inner = Inner {
             endpoint,
             base,
             limits,
-            pauses: BackoffTimer::new(pace),
+            backoff: BackoffTimer::new(backoff),
             bucket: Mutex::new(TokenBucket::new(limits.per_minute, limits.burst)),
             began: Instant::now(),
             engine: OnceLock::new(),
@@ -213,7 +217,7 @@ impl Inner {
                 ProviderError::RateLimited { retry_after } => *retry_after,
                 _ => None,
             };
-            match self.pauses.after(failures, wanted) {
+            match self.backoff.after(failures, wanted) {
                 // A pause that ends after the deadline would only delay the bad news.
                 Some(pause) if pause < deadline.left() => tokio::time::sleep(pause).await,
                 _ => return Err(error),

@@ -66,7 +66,7 @@ impl FromStr for Vendor {
     }
 }
 
-/// A secret that proves who calls. Its memory is overwritten when it is dropped, and nothing prints it.
+/// An API key: zeroized when dropped, redacted in `Debug`.
 ///
 /// While a call is under way the HTTP library holds copies of its own, which are not overwritten.
 #[derive(Clone)]

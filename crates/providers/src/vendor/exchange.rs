@@ -21,7 +21,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message of the one who talks with the model.
+    /// A user message.
     pub fn user(content: impl Into<String>) -> Message {
         Message { role: Role::User, content: content.into() }
     }

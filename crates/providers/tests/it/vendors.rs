@@ -24,13 +24,13 @@ fn unlimited() -> Limits {
     Limits { per_minute: 0, ..Limits::default() }
 }
 
-/// BackoffTimer that are too short to notice.
+/// Delays that are too short to notice.
 fn hurry() -> Backoff {
     Backoff { first: Duration::from_millis(1), longest: Duration::from_millis(20), seed: 1 }
 }
 
 fn client(double: &Double, vendor: Vendor) -> Client {
-    Client::paced(endpoint(double, vendor), unlimited(), hurry()).unwrap()
+    Client::with_backoff(endpoint(double, vendor), unlimited(), hurry()).unwrap()
 }
 
 fn model(vendor: Vendor) -> &'static str {
@@ -88,7 +88,7 @@ fn a_wrong_key_is_refused_at_once_and_said_so() {
         [(Vendor::OpenAi, 401), (Vendor::Anthropic, 401), (Vendor::Gemini, 400), (Vendor::Ollama, 401)]
     {
         let endpoint = Endpoint { key: Some(Key::new("wrong")), ..endpoint(&double, vendor) };
-        let client = Client::paced(endpoint, unlimited(), hurry()).unwrap();
+        let client = Client::with_backoff(endpoint, unlimited(), hurry()).unwrap();
         let error = client.chat(&ask(vendor, "hello"), ENOUGH).unwrap_err();
         let ProviderError::Refused { status, .. } = &error else { panic!("{vendor}: {error:?}") };
         assert_eq!(*status, expected);
@@ -104,7 +104,7 @@ fn a_server_that_is_too_busy_is_asked_again_when_it_says() {
         let headers = BTreeMap::from([("retry-after".to_owned(), "0.05".to_owned())]);
         double.script([Reply { headers, ..Reply::status(429) }, Reply::text("then")]);
         let pace = Backoff { longest: Duration::from_secs(30), ..hurry() };
-        let client = Client::paced(endpoint(&double, vendor), unlimited(), pace).unwrap();
+        let client = Client::with_backoff(endpoint(&double, vendor), unlimited(), pace).unwrap();
         let began = Instant::now();
         assert_eq!(client.chat(&ask(vendor, "hello"), ENOUGH).unwrap().text, "then", "{vendor}");
         assert!(began.elapsed() >= Duration::from_millis(50), "asked before the time it named");
@@ -120,7 +120,7 @@ fn a_server_that_wants_a_longer_pause_than_there_is_time_is_not_asked_again() {
         let headers = BTreeMap::from([("retry-after".to_owned(), wanted.to_owned())]);
         double.script([Reply { headers, ..Reply::status(429) }]);
         let pace = Backoff { longest: Duration::from_secs(longest), ..hurry() };
-        let client = Client::paced(endpoint(&double, Vendor::OpenAi), unlimited(), pace).unwrap();
+        let client = Client::with_backoff(endpoint(&double, Vendor::OpenAi), unlimited(), pace).unwrap();
         let began = Instant::now();
         let error = client.chat(&ask(Vendor::OpenAi, "hello"), Duration::from_secs(deadline)).unwrap_err();
         let seconds = wanted.parse().unwrap();
@@ -164,7 +164,7 @@ fn retries_end() {
     let double = Double::start();
     double.script([Reply { times: 0, text: Some("still down".to_owned()), ..Reply::status(500) }]);
     let limits = Limits { retries: 2, ..unlimited() };
-    let client = Client::paced(endpoint(&double, Vendor::Gemini), limits, hurry()).unwrap();
+    let client = Client::with_backoff(endpoint(&double, Vendor::Gemini), limits, hurry()).unwrap();
     let error = client.chat(&ask(Vendor::Gemini, "hello"), ENOUGH).unwrap_err();
     assert_eq!(error, ProviderError::Refused { status: 500, message: "still down".to_owned() });
     assert!(error.retryable());
@@ -176,7 +176,7 @@ fn a_pause_that_ends_after_the_deadline_is_not_made() {
     let double = Double::start();
     double.script([Reply { times: 0, ..Reply::status(500) }]);
     let pace = Backoff { first: Duration::from_secs(100), longest: Duration::from_secs(100), seed: 1 };
-    let client = Client::paced(endpoint(&double, Vendor::OpenAi), unlimited(), pace).unwrap();
+    let client = Client::with_backoff(endpoint(&double, Vendor::OpenAi), unlimited(), pace).unwrap();
     let began = Instant::now();
     let error = client.chat(&ask(Vendor::OpenAi, "hello"), Duration::from_secs(20)).unwrap_err();
     assert!(matches!(error, ProviderError::Refused { status: 500, .. }), "{error:?}");
@@ -198,7 +198,7 @@ fn a_port_that_nobody_listens_on_is_an_error_for_people() {
         listener.local_addr().unwrap()
     };
     let endpoint = Endpoint::usual(Vendor::Ollama, None).at(format!("http://{closed}"));
-    let error = Client::paced(endpoint, unlimited(), hurry())
+    let error = Client::with_backoff(endpoint, unlimited(), hurry())
         .unwrap()
         .chat(&ask(Vendor::Ollama, "hello"), ENOUGH)
         .unwrap_err();
@@ -223,7 +223,7 @@ fn one_attempt_has_a_limit_of_its_own_and_is_not_repeated() {
     let double = Double::start();
     double.script([Reply { hold: Some("slow".to_owned()), ..Reply::default() }]);
     let limits = Limits { attempt: Duration::from_millis(300), ..unlimited() };
-    let client = Client::paced(endpoint(&double, Vendor::OpenAi), limits, hurry()).unwrap();
+    let client = Client::with_backoff(endpoint(&double, Vendor::OpenAi), limits, hurry()).unwrap();
     assert_eq!(client.chat(&ask(Vendor::OpenAi, "hello"), ENOUGH), Err(ProviderError::TimedOut));
     assert!(double.seen().len() <= 1);
     double.release("slow");
@@ -233,7 +233,7 @@ fn one_attempt_has_a_limit_of_its_own_and_is_not_repeated() {
 fn a_reply_over_the_limit_is_not_read() {
     let double = Double::start();
     let limits = Limits { max_reply_bytes: 1000, ..unlimited() };
-    let client = Client::paced(endpoint(&double, Vendor::OpenAi), limits, hurry()).unwrap();
+    let client = Client::with_backoff(endpoint(&double, Vendor::OpenAi), limits, hurry()).unwrap();
     double.script([Reply::text(&"long ".repeat(200))]);
     let error = client.chat(&ask(Vendor::OpenAi, "hello"), ENOUGH).unwrap_err();
     assert_eq!(error, ProviderError::TooLong { limit: 1000 });
@@ -253,7 +253,7 @@ fn a_reply_without_a_length_is_bounded_too() {
     });
     let endpoint = Endpoint::usual(Vendor::Ollama, None).at(format!("http://{address}"));
     let limits = Limits { max_reply_bytes: 100_000, ..unlimited() };
-    let client = Client::paced(endpoint, limits, hurry()).unwrap();
+    let client = Client::with_backoff(endpoint, limits, hurry()).unwrap();
     let error = client.chat(&ask(Vendor::Ollama, "hello"), ENOUGH).unwrap_err();
     assert_eq!(error, ProviderError::TooLong { limit: 100_000 });
     drop(client);
@@ -395,7 +395,7 @@ fn questions_are_asked_at_once_and_answered_in_order() {
 fn clones_on_many_threads_share_the_limit_of_requests() {
     let double = Double::start();
     let limits = Limits { per_minute: 1, burst: 3, ..Limits::default() };
-    let client = Client::paced(endpoint(&double, Vendor::OpenAi), limits, hurry()).unwrap();
+    let client = Client::with_backoff(endpoint(&double, Vendor::OpenAi), limits, hurry()).unwrap();
     let threads: Vec<_> = (0..6)
         .map(|_| {
             let client = client.clone();
@@ -416,7 +416,7 @@ fn clones_on_many_threads_share_the_limit_of_requests() {
 fn a_call_waits_for_its_turn() {
     let double = Double::start();
     let limits = Limits { per_minute: 600, burst: 1, ..Limits::default() };
-    let client = Client::paced(endpoint(&double, Vendor::OpenAi), limits, hurry()).unwrap();
+    let client = Client::with_backoff(endpoint(&double, Vendor::OpenAi), limits, hurry()).unwrap();
     let began = Instant::now();
     for _ in 0..4 {
         client.chat(&ask(Vendor::OpenAi, "hello"), ENOUGH).unwrap();

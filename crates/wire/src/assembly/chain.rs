@@ -3,10 +3,10 @@
 //! The bytes that are hashed and the form of a line are those of the released gateway, so its verifier reads what is
 //! written here, and [`Verifier`] reads what it wrote.
 //!
-//! What the chain cannot show, whoever reads it:
-//! - It has no key. Whoever can write the file can write a new history whose hashes fit.
-//! - Entries cut off at the end leave no trace.
-//! - The hash puts neither a length before the payload nor a tag before an optional field. The same bytes under
+//! Limits of what the chain proves:
+//! - It has no key. A process that can write the file can write a new history whose hashes fit.
+//! - Entries removed at the end leave no trace.
+//! - The hash puts neither a length before the payload nor a mark before an optional field. The same bytes under
 //!   another name, as a root agent that becomes the parent agent, have the same hash.
 //!
 //! ```
@@ -37,7 +37,7 @@ pub use verify::{Extent, Gaps, MAX_LISTED_GAPS, Outcome, Start, Tampering, Trunc
 /// The previous hash of the first entry.
 pub const NO_HASH: [u8; 32] = [0; 32];
 
-/// The end of a log that goes on.
+/// The writer's state of a log: the next sequence, and the hash of the last entry.
 ///
 /// Sealing does not move the end: say [`Chain::written`] when the line stands in the log, or [`Chain::lost`] if it never
 /// will. So the links hold whatever is lost, and what is lost shows as a gap. A truncated last line must be cut off the file
@@ -49,7 +49,7 @@ pub struct Chain {
     head: [u8; 32],
 }
 
-/// An entry with its place and its hash, and the line that says it, without the line break.
+/// An entry with its sequence and hash, and its line without the line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {
     /// The entry.

@@ -1,4 +1,4 @@
-//! Whoever changes a bundle without the keys is found out.
+//! Every change of a bundle without the keys is refused.
 //!
 //! `PROCTOR_FULL=1` runs 10,000 changes for each bundle instead of 500; `PROCTOR_SEED` repeats a run.
 
@@ -33,7 +33,7 @@ fn attack(ledger: &TestLedger, bundle: &[u8]) {
     let check = Check { trust: Some(&trust), at_least_size: Some(SIZE) };
     let accepts = |bytes: &[u8]| verify(&mut &*bytes, &check, &mut |_| Ok(()), &mut |_, _| ());
     accepts(bundle).unwrap();
-    // The enemy has seen every checkpoint there ever was, with all, some and no cosignatures.
+    // The attacker has seen every checkpoint there ever was, with all, some and no cosignatures.
     let older: Vec<String> = (1..SIZE)
         .flat_map(|size| (0..3).map(move |witnesses| ledger.note(size, witnesses).unwrap()))
         .collect();
