@@ -83,7 +83,7 @@ fn document_files(path: &Path) -> Result<Vec<PathBuf>, Vec<Problem>> {
     Ok(files)
 }
 
-/// Reads a file of at most [`MAX_SOURCE`] bytes.
+/// Reads a file of at most 4 MiB.
 pub fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| describe(&error))?;
     let length = file.metadata().map_or(0, |metadata| metadata.len());
