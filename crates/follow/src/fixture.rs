@@ -1,4 +1,4 @@
-//! Ledgers to follow: one behind a real engine, and records of any kind.
+//! Test ledgers: one behind a real engine, and records of any kind.
 
 use std::path::Path;
 use std::sync::Arc;
