@@ -13,7 +13,7 @@ use crate::fixture::{Fixture, SECRET, append, decide, envelope, registered};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// What a receiver got.
+/// Request as the receiver read it.
 struct Got {
     head: Vec<String>,
     text: String,
