@@ -1,30 +1,30 @@
-//! What records of agents say up to a place in the ledger: who started whom, and who is stopped.
+//! Agent lineage and status at a position in the ledger, folded from agent records.
 //!
-//! It is a fold of its own, up to the record that is being passed on and no further: so a line that is written again after a
-//! restart says the same as the first time, whatever happened to the agent later.
+//! The fold stops at the record that is being passed on, unlike the engine's registry: a line that is written again after a
+//! restart has the same bytes as the first time, whatever happened to the agent later.
 
 use std::collections::HashMap;
 
 use proctor_core::record::{Envelope, RecordKind};
-use proctor_ledger::Reader;
 use proctor_ledger::store::{Filter, Order};
+use proctor_ledger::{ReadError, Reader};
 
-/// Agents beyond this are not remembered; their lines then have no lineage.
+/// Most agents in the fold; lines of further agents have no lineage.
 const MAX_AGENTS: usize = 200_000;
 
-/// Causes of suspension that are remembered for one agent.
+/// Most causes of suspension for one agent.
 const MAX_CAUSES: usize = 16;
 
-/// Generations that are looked through.
+/// Most generations on the way to the root agent; also ends cycles.
 const MAX_DEPTH: usize = 64;
 
-/// All agents, by principal.
+/// Agents by principal.
 #[derive(Debug, Default)]
 pub(crate) struct Agents(HashMap<String, Agent>);
 
 #[derive(Debug, Default, Clone)]
 struct Agent {
-    /// Its identifier, as it gave it.
+    /// Agent id as claimed.
     id: String,
     team: String,
     org: String,
@@ -40,36 +40,36 @@ struct Agent {
     suspended: Vec<String>,
 }
 
-/// Where an agent comes from.
+/// Ancestry of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Lineage {
-    /// What the registry's key of the first agent is made of: itself, if nobody started it.
+    /// Key text of the root agent; the agent's own if it has no parent.
     pub root: String,
-    /// The same of the agent that started it.
+    /// Key text of the parent agent.
     pub parent: Option<String>,
-    /// How many agents stand above it.
+    /// Number of ancestors.
     pub depth: u32,
-    /// Why it was started.
+    /// Reason of the delegation.
     pub reason: Option<String>,
-    /// The tool that started it.
+    /// Tool that spawned the agent.
     pub tool: Option<String>,
 }
 
-/// A change of an agent's status: the words before and after; the first is empty for an agent that is new.
+/// Status transition of an agent, as words (old, new); the old one is empty for a new agent.
 pub(crate) type StatusChange = (&'static str, &'static str);
 
 impl Agents {
-    /// What the records before `end` say.
-    pub(crate) fn before(reader: &Reader, end: u64) -> Result<Agents, String> {
+    /// Folds the agent records before `end`.
+    pub(crate) fn before(reader: &Reader, end: u64) -> Result<Agents, ReadError> {
         let mut agents = Agents::default();
         let filter = Filter { kinds: vec![RecordKind::Agent], seqs: Some(0..end), ..Filter::default() };
         for record in reader.records(filter, Order::Ascending) {
-            agents.apply(&record.map_err(|error| error.to_string())?.envelope);
+            agents.apply(&record?.envelope);
         }
         Ok(agents)
     }
 
-    /// Takes in a record; gives the change of status, if there is one.
+    /// Applies a record; returns the status transition, if there is one.
     pub(crate) fn apply(&mut self, envelope: &Envelope) -> Option<StatusChange> {
         let principal = envelope.principal.as_str();
         if envelope.kind != RecordKind::Agent || principal.is_empty() || envelope.code.starts_with("op_") {
@@ -77,7 +77,7 @@ impl Agents {
         }
         if envelope.code == "forgotten" {
             let old = self.0.get(principal).map_or("", Agent::status);
-            // Who it was stays: agents that it started tell where they come from as before.
+            // The identity stays, so that the lineage of child agents does not change.
             if let Some(agent) = self.0.get_mut(principal) {
                 *agent = Agent {
                     id: std::mem::take(&mut agent.id),
@@ -100,7 +100,7 @@ impl Agents {
         (old != new).then_some((old, new))
     }
 
-    /// The change of status that a record would bring.
+    /// Status transition that applying a record would return.
     pub(crate) fn would_change(&self, envelope: &Envelope) -> Option<StatusChange> {
         let known = self.0.get_key_value(&envelope.principal);
         let mut alone =
@@ -108,7 +108,7 @@ impl Agents {
         alone.apply(envelope)
     }
 
-    /// Where a registered agent comes from.
+    /// Lineage of a registered agent.
     pub(crate) fn lineage(&self, principal: &str) -> Option<Lineage> {
         let agent = self.0.get(principal).filter(|agent| agent.is_registered)?;
         let mut root = agent;
@@ -117,7 +117,7 @@ impl Agents {
             if root.parent.is_empty() {
                 break;
             }
-            // A parent that is not known is named as the record names it.
+            // An unknown parent keeps the name that the registration gives.
             root_name = root.parent.clone();
             let Some(parent) = self.0.get(root.parent.as_str()) else { break };
             root = parent;
@@ -137,7 +137,7 @@ impl Agents {
 }
 
 impl Agent {
-    /// Organisation, team and agent: the registry's key is a hash of this.
+    /// `org/team/agent`, the text whose hash is the registry's key.
     fn key_text(&self) -> String {
         format!("{}/{}/{}", self.org, self.team, self.id)
     }

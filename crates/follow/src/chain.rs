@@ -1,7 +1,7 @@
-//! The audit log of Agent Assembly, written from the ledger: one line for each record that its auditors expect.
+//! Hash-chained audit log of Agent Assembly, derived from the ledger: one JSON line for each record of the kinds in `entry::has_line`.
 //!
-//! A line follows from the ledger alone, so the log can always be completed: after an error, a kill or a lost disk write it goes
-//! on behind its last whole line, with the bytes that it would have had.
+//! A line depends on the ledger alone, so the log can always be completed: after an error, a kill or a lost disk write the
+//! follower truncates the file to its last whole line and appends the same bytes again.
 
 mod entry;
 mod file;
@@ -17,26 +17,27 @@ use proctor_ledger::Reader;
 use proctor_ledger::reader::Record;
 
 use super::agents::Agents;
-use super::subject::Subject;
+use super::error::{FinishError, LogError, LogFileError, StartError};
+use super::loaded_record::LoadedRecord;
 use super::{Handle, Round, Stop};
 use file::LogFile;
-use tail::Place;
+use tail::Cursor;
 
-/// How often the file is made to last at most.
+/// Shortest interval between two `fdatasync` calls while the follower runs.
 const SYNC: Duration = Duration::from_secs(1);
 
-/// Lines are written once they have so many bytes, and at the end of each page of records.
+/// Size at which buffered lines are written; they are also written after each page of records.
 const BUFFER: usize = 1 << 20;
 
-/// The first and the longest pause after an error.
+/// First and longest backoff after an error.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
 
-/// Writes the audit log of Agent Assembly.
+/// Follower that writes the audit log of Agent Assembly.
 pub struct ChainFollower;
 
 impl ChainFollower {
-    /// Goes on with the log in `folder`, or begins it; then follows the ledger.
-    pub fn start(folder: &Path, reader: Reader) -> Result<Handle, String> {
+    /// Opens or creates the log in `folder`, and follows the ledger from its last line on.
+    pub fn start(folder: &Path, reader: Reader) -> Result<Handle, StartError> {
         let writer = Writer::open(folder, reader)?;
         Handle::spawn("audit-log", move |stop| writer.run(stop))
     }
@@ -45,37 +46,37 @@ impl ChainFollower {
 struct Writer {
     folder: PathBuf,
     reader: Reader,
-    open: Option<Open>,
+    open: Option<OpenLog>,
 }
 
-/// The log while nothing is wrong with it.
-struct Open {
+/// Open log file and the state that its next line depends on; dropped after an error, and rebuilt from the file.
+struct OpenLog {
     file: LogFile,
-    place: Place,
+    cursor: Cursor,
     agents: Agents,
-    /// The length up to which the file was made to last.
-    lasting: u64,
+    /// Length of the file at its last sync.
+    synced_end: u64,
     synced_at: Instant,
 }
 
 impl Writer {
-    fn open(folder: &Path, reader: Reader) -> Result<Writer, String> {
-        let open = Open::new(LogFile::open(folder)?, &reader)?;
-        if let Some(remark) = &open.place.remark {
-            log::warn!("{}", open.file.named(remark));
+    fn open(folder: &Path, reader: Reader) -> Result<Writer, LogError> {
+        let open = OpenLog::new(LogFile::open(folder)?, &reader)?;
+        if let Some(warning) = open.cursor.warning {
+            log::warn!("{}: {warning}", open.file.path().display());
         }
         Ok(Writer { folder: folder.to_owned(), reader, open: Some(open) })
     }
 
-    /// Follows until it is told to end.
-    fn run(mut self, stop: &Stop) -> Result<(), String> {
+    /// Runs rounds until a stop is requested, with exponential backoff after errors.
+    fn run(mut self, stop: &Stop) -> Result<(), FinishError> {
         let mut pause = PAUSES.0;
-        let mut said: Option<String> = None;
+        let mut logged: Option<String> = None;
         loop {
             let was_asked = stop.is_asked();
             match self.round(stop) {
                 Ok(is_done) => {
-                    if said.take().is_some() {
+                    if logged.take().is_some() {
                         log::warn!("the audit log is complete again");
                     }
                     pause = PAUSES.0;
@@ -84,12 +85,14 @@ impl Writer {
                     }
                 }
                 Err(problem) => {
-                    if said.as_ref() != Some(&problem) {
-                        log::warn!("the audit log waits: {problem}");
-                        said = Some(problem.clone());
+                    // A lasting error is logged once, not at each retry.
+                    let text = problem.to_string();
+                    if logged.as_ref() != Some(&text) {
+                        log::warn!("the audit log waits: {text}");
+                        logged = Some(text);
                     }
                     if !stop.pause(pause, was_asked) {
-                        return Err(format!("{problem}: the log is completed at the next start"));
+                        return Err(FinishError::Log(problem));
                     }
                     pause = pause.saturating_mul(2).min(PAUSES.1);
                 }
@@ -97,11 +100,11 @@ impl Writer {
         }
     }
 
-    /// Writes what is there and what comes soon. True if there will be no more.
-    fn round(&mut self, stop: &Stop) -> Result<bool, String> {
+    /// Writes the lines of one polling round. True after the last round.
+    fn round(&mut self, stop: &Stop) -> Result<bool, LogError> {
         let mut open = match self.open.take() {
             Some(open) => open,
-            None => Open::new(LogFile::open(&self.folder)?, &self.reader)?,
+            None => OpenLog::new(LogFile::open(&self.folder)?, &self.reader)?,
         };
         match open.round(&self.reader, stop) {
             Ok(is_done) => {
@@ -109,9 +112,10 @@ impl Writer {
                 Ok(is_done)
             }
             Err(problem) => {
-                // What may not have reached the disk is written anew. If it cannot be cut off now, its last whole line counts.
+                // Bytes that may not have reached the disk are written again. If the file cannot be truncated now, reopening it
+                // goes by its last whole line.
                 if !open.file.was_changed() {
-                    let _ = open.file.cut(open.lasting);
+                    let _ = open.file.truncate(open.synced_end);
                 }
                 Err(problem)
             }
@@ -119,18 +123,18 @@ impl Writer {
     }
 }
 
-impl Open {
-    fn new(mut file: LogFile, reader: &Reader) -> Result<Open, String> {
-        let place = tail::find(file.file(), reader).map_err(|problem| file.named(problem))?;
-        file.cut(place.end)?;
+impl OpenLog {
+    fn new(mut file: LogFile, reader: &Reader) -> Result<OpenLog, LogError> {
+        let cursor = tail::find(file.file(), reader).map_err(|problem| file.error(problem))?;
+        file.truncate(cursor.end)?;
         file.sync()?;
-        let agents = Agents::before(reader, place.next)?;
-        Ok(Open { file, lasting: place.end, place, agents, synced_at: Instant::now() })
+        let agents = Agents::before(reader, cursor.next)?;
+        Ok(OpenLog { file, synced_end: cursor.end, cursor, agents, synced_at: Instant::now() })
     }
 
-    fn round(&mut self, reader: &Reader, stop: &Stop) -> Result<bool, String> {
-        let mut round = Round::new(reader, self.place.next, stop);
-        while let Some(page) = round.follow.next_page().map_err(|error| error.to_string())? {
+    fn round(&mut self, reader: &Reader, stop: &Stop) -> Result<bool, LogError> {
+        let mut round = Round::new(reader, self.cursor.next, stop);
+        while let Some(page) = round.follow.next_page()? {
             let mut lines = Vec::new();
             for record in &page {
                 self.add(reader, record, &mut lines)?;
@@ -143,7 +147,7 @@ impl Open {
                 self.sync()?;
             }
             if stop.is_over() {
-                return Err("there was not enough time".to_owned());
+                return Err(LogError::Deadline);
             }
         }
         if round.is_last || self.synced_at.elapsed() >= SYNC {
@@ -152,30 +156,30 @@ impl Open {
         Ok(round.is_done(stop))
     }
 
-    /// Adds the line of a record, if it has one.
-    fn add(&mut self, reader: &Reader, record: &Record, lines: &mut Vec<u8>) -> Result<(), String> {
-        // Its last line still tells where an agent came from that is forgotten.
-        let is_farewell = record.envelope.code == "forgotten";
-        if !is_farewell {
+    /// Appends the record's line to `lines`, if its kind has one.
+    fn add(&mut self, reader: &Reader, record: &Record, lines: &mut Vec<u8>) -> Result<(), LogError> {
+        // The line of a `forgotten` record still has the agent's lineage, so the record is applied after it.
+        let is_forgotten = record.envelope.code == "forgotten";
+        if !is_forgotten {
             self.agents.apply(&record.envelope);
         }
         if entry::has_line(&record.envelope) {
-            let subject = Subject::read(reader, record)?;
-            let sealed = entry::sealed(&self.place.chain, &subject, &self.agents);
-            if let Some(sealed) = sealed.map_err(|error| self.file.named(error))? {
+            let loaded = LoadedRecord::read(reader, record)?;
+            let sealed = entry::sealed(&self.cursor.chain, &loaded, &self.agents);
+            if let Some(sealed) = sealed.map_err(|error| self.file.error(error))? {
                 lines.extend(sealed.line.as_bytes());
                 lines.push(b'\n');
-                self.place.chain.written(&sealed);
+                self.cursor.chain.written(&sealed);
             }
         }
-        if is_farewell {
+        if is_forgotten {
             self.agents.apply(&record.envelope);
         }
-        self.place.next = record.seq + 1;
+        self.cursor.next = record.seq + 1;
         Ok(())
     }
 
-    fn write(&mut self, lines: &mut Vec<u8>) -> Result<(), String> {
+    fn write(&mut self, lines: &mut Vec<u8>) -> Result<(), LogError> {
         if !lines.is_empty() {
             self.file.append(lines)?;
             lines.clear();
@@ -183,14 +187,14 @@ impl Open {
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), String> {
+    fn sync(&mut self) -> Result<(), LogError> {
         self.synced_at = Instant::now();
         if !self.file.is_in_place() {
-            return Err(self.file.named("it was moved or removed"));
+            return Err(self.file.error(LogFileError::Moved));
         }
-        if self.lasting < self.file.end() {
+        if self.synced_end < self.file.end() {
             self.file.sync()?;
-            self.lasting = self.file.end();
+            self.synced_end = self.file.end();
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Ledgers to follow: one behind a real engine, and records of any kind.
+//! Test ledgers: one behind a real engine, and records of any kind.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub(crate) fn decide(engine: &Engine, tool: &str, argument: &str, expected: Effe
     decide_on(engine, action, expected);
 }
 
-/// The same for any action.
+/// Decides any action, and checks its effect.
 pub(crate) fn decide_on(engine: &Engine, action: Action, expected: Effect) {
     let proposal = Proposal {
         action: Action { door: "assembly".to_owned(), ..action },

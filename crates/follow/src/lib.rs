@@ -1,10 +1,11 @@
-//! Followers of the ledger: each reads records in order on a thread of its own, and passes them on.
+//! Ledger followers: the chained log and the webhook. Each reads records in order on its own thread and passes them on.
 //!
-//! They only read the ledger, so nothing waits for them. What they have not passed on yet they pass on at the next start.
+//! Followers only read the ledger, so the decision path never waits for them. Records that are left at a stop are passed on after the next start.
 
 mod agents;
 mod chain;
-mod subject;
+mod error;
+mod loaded_record;
 mod webhook;
 
 #[cfg(test)]
@@ -20,27 +21,28 @@ use proctor_ledger::reader::Follow;
 use proctor_ledger::store::Filter;
 
 pub use chain::ChainFollower;
+pub use error::{FinishError, LogError, LogFileError, PositionError, StartError, UnknownEvent, WebhookError};
 pub use webhook::{EventKind, WebhookFollower, WebhookSettings};
 
-/// How long a follower waits for records before it looks whether it should end.
+/// Longest wait for new records before the stop request is checked again.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// How long after the deadline its thread is waited for: it looks at the clock that often.
+/// Extra wait for the thread after the deadline: the thread checks the clock at this interval.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A follower that runs. Dropping it ends it without a drain.
+/// Handle of a running follower's thread. Dropping it stops the thread without a drain.
 #[derive(Debug)]
 pub struct Handle {
     stop: Arc<Stop>,
-    ended: Receiver<Result<(), String>>,
+    ended: Receiver<Result<(), FinishError>>,
 }
 
 impl Handle {
     /// Starts the thread of a follower.
     fn spawn(
         name: &str,
-        run: impl FnOnce(&Stop) -> Result<(), String> + Send + 'static,
-    ) -> Result<Handle, String> {
+        run: impl FnOnce(&Stop) -> Result<(), FinishError> + Send + 'static,
+    ) -> Result<Handle, StartError> {
         let stop = Arc::new(Stop::default());
         let (tell, ended) = sync_channel(1);
         let seen = Arc::clone(&stop);
@@ -49,19 +51,19 @@ impl Handle {
             .spawn(move || {
                 let _ = tell.try_send(run(&seen));
             })
-            .map_err(|error| format!("no thread for {name}: {error}"))?;
+            .map_err(|source| StartError::Thread { name: name.to_owned(), source })?;
         Ok(Handle { stop, ended })
     }
 
-    /// Passes on everything that is in the ledger, and ends. The ledger's writer has been finished before.
+    /// Drains the ledger until `deadline`, then stops the thread. The ledger's writer has been finished before.
     /// An error says what is left for the next start.
-    pub fn finish(self, deadline: Instant) -> Result<(), String> {
+    pub fn finish(self, deadline: Instant) -> Result<(), FinishError> {
         self.stop.ask(deadline);
         let left = deadline.saturating_duration_since(Instant::now());
         match self.ended.recv_timeout(left.saturating_add(GRACE)) {
             Ok(outcome) => outcome,
-            Err(RecvTimeoutError::Timeout) => Err("it did not end in time".to_owned()),
-            Err(RecvTimeoutError::Disconnected) => Err("it failed inside".to_owned()),
+            Err(RecvTimeoutError::Timeout) => Err(FinishError::Timeout),
+            Err(RecvTimeoutError::Disconnected) => Err(FinishError::Panicked),
         }
     }
 }
@@ -72,7 +74,7 @@ impl Drop for Handle {
     }
 }
 
-/// Tells a follower to end, and until when it may drain.
+/// Stop request shared with a follower's thread, with the deadline of its drain.
 #[derive(Debug, Default)]
 struct Stop {
     deadline: Mutex<Option<Instant>>,
@@ -82,23 +84,23 @@ struct Stop {
 impl Stop {
     fn ask(&self, deadline: Instant) {
         let mut known = self.lock();
-        // The first word counts: a handle that is dropped after `finish` must not shorten the drain.
+        // The first request counts: a handle that is dropped after `finish` must not shorten the drain.
         known.get_or_insert(deadline);
         self.asked.notify_all();
     }
 
-    /// Whether it should end once everything is passed on.
+    /// Whether a stop was requested: the current drain is then the last.
     fn is_asked(&self) -> bool {
         self.lock().is_some()
     }
 
-    /// Whether the time to drain is over.
+    /// Whether the drain's deadline has passed.
     fn is_over(&self) -> bool {
         self.lock().is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Waits before another try. The word to end cuts the wait short: then there is one more try at once. `was_asked` says
-    /// whether the last try knew of it already. False if the time is over.
+    /// Waits before a retry. A stop request cuts the wait short, for one immediate retry; `was_asked` says whether the last
+    /// attempt knew of the request already. False once the deadline has passed.
     fn pause(&self, time: Duration, was_asked: bool) -> bool {
         let mut deadline = self.lock();
         let until = Instant::now() + time;
@@ -121,17 +123,17 @@ impl Stop {
     }
 }
 
-/// One round of following: what is there from `from` on, and what comes in the next half second.
+/// One polling round: the records from `from` on, and those that arrive within [`IDLE`].
 struct Round {
     follow: Follow,
-    /// Whether it ended because nothing came, and not because the ledger is closed.
+    /// Whether the round ended because no record came, and not because the ledger is closed.
     was_idle: Arc<AtomicBool>,
     is_last: bool,
 }
 
 impl Round {
     fn new(reader: &Reader, from: u64, stop: &Stop) -> Round {
-        // Asked before anything is read: what was recorded before the word to end is still read.
+        // Checked before the first read, so that records from before the stop request are still read.
         let is_last = stop.is_asked();
         let was_idle = Arc::new(AtomicBool::new(false));
         let idle = Arc::clone(&was_idle);
@@ -148,7 +150,7 @@ impl Round {
         Round { follow, was_idle, is_last }
     }
 
-    /// After the last page: whether the follower is done. If the ledger is closed there is nothing to wait for, so it rests.
+    /// Whether this round was the last, asked after its last page. A closed ledger cannot be waited on, so this sleeps instead.
     fn is_done(&self, stop: &Stop) -> bool {
         if !self.is_last && !self.was_idle.load(Ordering::Relaxed) {
             stop.pause(IDLE, false);
@@ -182,17 +184,16 @@ mod tests {
     #[test]
     fn a_follower_that_fails_inside_or_hangs_does_not_hold_up_the_end() {
         let failed = Handle::spawn("test", |_| panic!("a defect")).unwrap();
-        assert_eq!(
-            failed.finish(Instant::now() + Duration::from_secs(60)),
-            Err("it failed inside".to_owned())
-        );
+        let ended = failed.finish(Instant::now() + Duration::from_secs(60));
+        assert!(matches!(ended, Err(FinishError::Panicked)), "{ended:?}");
         let (hold, held) = sync_channel::<()>(1);
         let hanging = Handle::spawn("test", move |_| {
             let _ = held.recv();
             Ok(())
         })
         .unwrap();
-        assert_eq!(hanging.finish(Instant::now()), Err("it did not end in time".to_owned()));
+        let ended = hanging.finish(Instant::now());
+        assert!(matches!(ended, Err(FinishError::Timeout)), "{ended:?}");
         drop(hold);
     }
 }

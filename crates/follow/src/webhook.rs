@@ -1,4 +1,4 @@
-//! Events to a URL: each at least once and in order, for as long as it takes.
+//! Webhook: delivers events to a URL at least once and in order, with unlimited retries.
 
 mod events;
 mod position;
@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 
 use proctor_core::random::Randomness;
 use proctor_core::time::Clock;
-use proctor_ledger::Reader;
 use proctor_ledger::reader::Record;
+use proctor_ledger::{ReadError, Reader};
 use zeroize::Zeroizing;
 
 use super::agents::Agents;
+use super::error::{FinishError, StartError, UnknownEvent};
 use super::{Handle, Round, Stop};
 use events::Event;
 use position::Position;
@@ -55,7 +56,7 @@ impl EventKind {
         EventKind::AuditAction,
     ];
 
-    /// Its name in settings and events.
+    /// Name in settings and events.
     pub const fn word(self) -> &'static str {
         match self {
             EventKind::ApprovalRequested => "approval.requested",
@@ -67,37 +68,36 @@ impl EventKind {
         }
     }
 
-    /// Those that are sent if nothing else is said: all but decisions.
+    /// Default kinds: all but decisions.
     pub fn usual() -> BTreeSet<EventKind> {
         EventKind::ALL.into_iter().filter(|kind| *kind != EventKind::AuditAction).collect()
     }
 }
 
 impl FromStr for EventKind {
-    type Err = String;
+    type Err = UnknownEvent;
 
-    fn from_str(word: &str) -> Result<EventKind, String> {
+    fn from_str(word: &str) -> Result<EventKind, UnknownEvent> {
         EventKind::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
-            let words: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.word()).collect();
-            let shown: String = word.chars().take(80).collect();
-            format!("`{shown}` is not an event: there are {}", words.join(", "))
+            let known = EventKind::ALL.iter().map(|kind| kind.word()).collect();
+            UnknownEvent { word: word.chars().take(80).collect(), known }
         })
     }
 }
 
-/// Where events go, and which.
+/// Receiver, signing secret and kinds of events.
 #[derive(Clone)]
 pub struct WebhookSettings {
-    /// Where they are posted to.
+    /// URL of the receiver.
     pub url: String,
-    /// What they are signed with.
+    /// Key of the HMAC signature.
     pub secret: Option<Zeroizing<String>>,
-    /// Which are sent.
+    /// Kinds that are sent.
     pub events: BTreeSet<EventKind>,
 }
 
 impl fmt::Debug for WebhookSettings {
-    /// Without the secret and without the URL, which may hold one.
+    /// Redacts the secret, and the URL, which may hold one.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let signed = self.secret.is_some();
         out.debug_struct("WebhookSettings")
@@ -107,17 +107,17 @@ impl fmt::Debug for WebhookSettings {
     }
 }
 
-/// How long things may take, and who tells the time.
+/// Backoff, timeouts and clock.
 struct Timing {
-    /// The first pause after a failure; each further one is twice as long.
+    /// First backoff after a failure; doubles with each further one.
     first: Duration,
-    /// The longest.
+    /// Longest backoff.
     longest: Duration,
-    /// The longest pause that a receiver may ask for.
+    /// Longest `Retry-After` that is honoured.
     asked: Duration,
-    /// How long one try may take.
+    /// Timeout of one attempt.
     attempt: Duration,
-    /// Shortens a pause by chance, so that many senders do not come back at once.
+    /// Shortens a backoff at random, so that many senders do not retry at once.
     jitter: Box<dyn Fn(Duration) -> Duration + Send>,
     clock: Arc<dyn Clock>,
 }
@@ -129,61 +129,66 @@ impl Timing {
             longest: Duration::from_secs(60),
             asked: Duration::from_secs(5 * 60),
             attempt: Duration::from_secs(10),
-            jitter: Box::new(by_chance),
+            jitter: Box::new(jittered),
             clock: Arc::new(SystemClock),
         }
     }
 }
 
-/// Between half and all of a pause.
-fn by_chance(pause: Duration) -> Duration {
+/// A random duration between half of `pause` and all of it.
+fn jittered(pause: Duration) -> Duration {
     let mut byte = [0u8];
     SystemRandomness.fill(&mut byte);
     let [chance] = byte;
     pause.mul_f64(0.5 + f64::from(chance) / 510.0)
 }
 
-/// Sends events to a URL.
+/// Follower that posts events to a URL.
 pub struct WebhookFollower;
 
 impl WebhookFollower {
-    /// Goes on behind the last event that was delivered; the first time, with what is recorded from now on.
-    /// `state` is the state directory.
-    pub fn start(settings: WebhookSettings, reader: Reader, state: &Path) -> Result<Handle, String> {
+    /// Resumes after the last delivered event; the first start begins at the ledger's end. `state` is the state directory.
+    pub fn start(settings: WebhookSettings, reader: Reader, state: &Path) -> Result<Handle, StartError> {
         start(settings, reader, state, Timing::usual())
     }
 }
 
-fn start(settings: WebhookSettings, reader: Reader, state: &Path, timing: Timing) -> Result<Handle, String> {
+fn start(
+    settings: WebhookSettings,
+    reader: Reader,
+    state: &Path,
+    timing: Timing,
+) -> Result<Handle, StartError> {
     let sender = Sender::new(&settings, timing.attempt, Arc::clone(&timing.clock))?;
     let position = Position::open(state, &reader)?;
     let agents = Agents::before(&reader, position.next())?;
-    let courier = Courier { wanted: settings.events, sender, reader, position, agents, timing, refused: 0 };
-    Handle::spawn("webhook", move |stop| courier.run(stop))
+    let delivery = Delivery { wanted: settings.events, sender, reader, position, agents, timing, refused: 0 };
+    Handle::spawn("webhook", move |stop| delivery.run(stop))
 }
 
-struct Courier {
+/// State of the delivery thread.
+struct Delivery {
     wanted: BTreeSet<EventKind>,
     sender: Sender,
     reader: Reader,
     position: Position,
     agents: Agents,
     timing: Timing,
-    /// Events that the receiver did not want.
+    /// Number of events that the receiver rejected for good.
     refused: u64,
 }
 
-/// Why a round ended early.
+/// Early end of a polling round.
 enum Interruption {
-    /// The time to drain is over.
-    Over,
+    /// The drain's deadline has passed.
+    Deadline,
     /// The ledger could not be read.
-    Unread(String),
+    Unread(ReadError),
 }
 
-impl Courier {
-    fn run(mut self, stop: &Stop) -> Result<(), String> {
-        let mut said = false;
+impl Delivery {
+    fn run(mut self, stop: &Stop) -> Result<(), FinishError> {
+        let mut is_logged = false;
         loop {
             let was_asked = stop.is_asked();
             match self.round(stop) {
@@ -191,16 +196,13 @@ impl Courier {
                     self.position.keep();
                     return Ok(());
                 }
-                Ok(false) => said = false,
-                Err(Interruption::Over) => {
+                Ok(false) => is_logged = false,
+                Err(Interruption::Deadline) => {
                     self.position.keep();
-                    let next = self.position.next();
-                    return Err(format!(
-                        "not everything was delivered: the next start goes on at record {next}"
-                    ));
+                    return Err(FinishError::Undelivered { next: self.position.next() });
                 }
                 Err(Interruption::Unread(problem)) => {
-                    if !std::mem::replace(&mut said, true) {
+                    if !std::mem::replace(&mut is_logged, true) {
                         log::warn!("the webhook waits: {problem}");
                     }
                     stop.pause(self.timing.longest, was_asked);
@@ -209,14 +211,13 @@ impl Courier {
         }
     }
 
-    /// Delivers what is there and what comes soon. True if there will be no more.
+    /// Delivers the events of one polling round. True after the last round.
     fn round(&mut self, stop: &Stop) -> Result<bool, Interruption> {
         if stop.is_over() {
-            return Err(Interruption::Over);
+            return Err(Interruption::Deadline);
         }
         let mut round = Round::new(&self.reader, self.position.next(), stop);
-        let unread = |error: proctor_ledger::ReadError| Interruption::Unread(error.to_string());
-        while let Some(page) = round.follow.next_page().map_err(unread)? {
+        while let Some(page) = round.follow.next_page().map_err(Interruption::Unread)? {
             for record in &page {
                 self.pass_on(record, stop)?;
             }
@@ -230,22 +231,22 @@ impl Courier {
         for event in &events {
             self.deliver(event, stop)?;
         }
-        // Only now: a record that is read again after an error meets the agents as they were before it.
+        // Applied after delivery, so that a record that is read again after an error sees the agents' state before it.
         self.agents.apply(&record.envelope);
         self.position.passed(record.seq, !events.is_empty());
         Ok(())
     }
 
-    /// Tries until the event is delivered or refused for good.
+    /// Retries until the event is delivered or rejected for good.
     fn deliver(&mut self, event: &Event, stop: &Stop) -> Result<(), Interruption> {
         let mut pause = self.timing.first;
-        let mut said: Option<String> = None;
+        let mut logged: Option<String> = None;
         loop {
             let was_asked = stop.is_asked();
-            // A receiver that never answers must not hold up the end.
+            // A receiver that never answers must not delay the stop.
             match self.sender.send(event, &|| stop.is_over()) {
                 Reply::Delivered => {
-                    if said.is_some() {
+                    if logged.is_some() {
                         log::warn!("the webhook goes on");
                     }
                     return Ok(());
@@ -260,14 +261,14 @@ impl Courier {
                     return Ok(());
                 }
                 Reply::Failed { why, wait } => {
-                    if said.as_ref() != Some(&why) {
+                    if logged.as_ref() != Some(&why) {
                         log::warn!("the webhook waits: {why}");
-                        said = Some(why);
+                        logged = Some(why);
                     }
                     let wait =
                         wait.map_or_else(|| (self.timing.jitter)(pause), |wait| wait.min(self.timing.asked));
                     if !stop.pause(wait, was_asked) {
-                        return Err(Interruption::Over);
+                        return Err(Interruption::Deadline);
                     }
                     let begins_draining = !was_asked && stop.is_asked();
                     pause = if begins_draining {
@@ -281,7 +282,7 @@ impl Courier {
     }
 }
 
-/// When the position was written last.
+/// Whether a position written at `written` is old enough to be written again.
 fn is_due(written: Instant) -> bool {
     written.elapsed() >= Duration::from_secs(1)
 }

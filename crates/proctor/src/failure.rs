@@ -8,6 +8,7 @@ use proctor_engine::owner::{CommandError, OwnerError};
 use proctor_engine::state_dir::StateDirError;
 use proctor_engine::tokens::TokenError;
 use proctor_engine::traces::SessionError;
+use proctor_follow::{StartError, UnknownEvent};
 use proctor_ledger::{OpenError, ReadError};
 use proctor_system::private::PrivateError;
 
@@ -89,8 +90,10 @@ failures!(
     ReadError,
     RelayError,
     SessionError,
+    StartError,
     StateDirError,
     TokenError,
+    UnknownEvent,
 );
 
 /// What a command gives: an exit code, or a failure.

@@ -1,4 +1,4 @@
-//! Where reports go: `junit=PATH,sarif=PATH`, each written whole or not at all.
+//! Report destinations, `junit=PATH,sarif=PATH`, each replaced atomically.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -21,49 +21,109 @@ enum Kind {
 const KINDS: [(&str, Kind); 4] =
     [("junit", Kind::Junit), ("sarif", Kind::Sarif), ("json", Kind::Json), ("html", Kind::Html)];
 
-/// A report that was asked for.
+/// Format and path of one report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     kind: Kind,
     path: PathBuf,
 }
 
-/// Reads lists of `KIND=PATH`, and looks whether the files can be made. All mistakes at once.
-pub fn destinations(lists: &[String]) -> Result<Vec<Destination>, Vec<String>> {
+/// Mistake in a list of report destinations.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DestinationError {
+    /// Two reports have the same path.
+    #[error("`{}` is named for two reports", .0.display())]
+    Duplicate(PathBuf),
+    /// An item of the list cannot be used.
+    #[error("`--report`: {0}")]
+    Item(#[from] ItemError),
+}
+
+/// Reason why one `KIND=PATH` cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ItemError {
+    /// There is no `=`.
+    #[error("`{0}` is not a report: write it like junit=report.xml")]
+    NotAReport(String),
+    /// The kind is unknown, and a known one is similar.
+    #[error("`{word}` is not a kind of report; did you mean `{near}`?")]
+    Misspelt {
+        /// The kind as given.
+        word: String,
+        /// The most similar kind.
+        near: String,
+    },
+    /// The kind is unknown.
+    #[error("`{0}` is not a kind of report; known are {known}", known = KINDS.map(|(name, _)| name).join(", "))]
+    UnknownKind(String),
+    /// The path is empty or `-`.
+    #[error("`{0}` names no file; stdout has the results already")]
+    NoFile(String),
+    /// The path's folder does not exist.
+    #[error("there is no folder `{}` for `{}`", folder.display(), path.display())]
+    NoFolder {
+        /// The folder.
+        folder: PathBuf,
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path names something else than a regular file.
+    #[error("`{}` is not a file", .0.display())]
+    NotAFile(PathBuf),
+}
+
+/// Failure to write one report.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The JUnit report could not be serialised.
+    #[error("the JUnit report is not written: {0}")]
+    Junit(#[source] quick_junit::SerializeError),
+    /// The operating system refused.
+    #[error("{}: the report is not written: {source}", path.display())]
+    Io {
+        /// The report's path.
+        path: PathBuf,
+        /// The operating system's error.
+        source: std::io::Error,
+    },
+}
+
+/// Parses lists of `KIND=PATH`, and checks that the files can be created. Returns all mistakes at once.
+pub fn destinations(lists: &[String]) -> Result<Vec<Destination>, Vec<DestinationError>> {
     let mut found: Vec<Destination> = Vec::new();
     let mut mistakes = Vec::new();
     for item in lists.iter().flat_map(|list| list.split(',')) {
         match destination(item) {
             Ok(next) if found.iter().any(|known| known.path == next.path) => {
-                mistakes.push(format!("`{}` is named for two reports", next.path.display()));
+                mistakes.push(DestinationError::Duplicate(next.path));
             }
             Ok(next) => found.push(next),
-            Err(mistake) => mistakes.push(format!("`--report`: {mistake}")),
+            Err(mistake) => mistakes.push(mistake.into()),
         }
     }
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
-fn destination(item: &str) -> Result<Destination, String> {
+fn destination(item: &str) -> Result<Destination, ItemError> {
     let names = KINDS.map(|(name, _)| name);
     let Some((word, path)) = item.split_once('=') else {
-        return Err(format!("`{item}` is not a report: write it like junit=report.xml"));
+        return Err(ItemError::NotAReport(item.to_owned()));
     };
     let kind = KINDS.iter().find(|(name, _)| *name == word.trim()).map(|(_, kind)| *kind);
     let kind = kind.ok_or_else(|| match proctor_core::nearest(word.trim(), &names) {
-        Some(near) => format!("`{word}` is not a kind of report; did you mean `{near}`?"),
-        None => format!("`{word}` is not a kind of report; known are {}", names.join(", ")),
+        Some(near) => ItemError::Misspelt { word: word.to_owned(), near: near.to_owned() },
+        None => ItemError::UnknownKind(word.to_owned()),
     })?;
     if path.is_empty() || path == "-" {
-        return Err(format!("`{item}` names no file; stdout has the results already"));
+        return Err(ItemError::NoFile(item.to_owned()));
     }
     let path = PathBuf::from(path);
     let folder = folder(&path);
     if !folder.is_dir() {
-        return Err(format!("there is no folder `{}` for `{}`", folder.display(), path.display()));
+        return Err(ItemError::NoFolder { folder: folder.to_owned(), path });
     }
     match fs::metadata(&path) {
-        Ok(there) if !there.is_file() => Err(format!("`{}` is not a file", path.display())),
+        Ok(there) if !there.is_file() => Err(ItemError::NotAFile(path)),
         _ => Ok(Destination { kind, path }),
     }
 }
@@ -75,27 +135,27 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Writes reports. Those that cannot be written are said; the others are.
-pub fn write(findings: &Findings, destinations: &[Destination]) -> Vec<String> {
+/// Writes all reports. A failure does not stop the others; all failures are returned.
+pub fn write(findings: &Findings, destinations: &[Destination]) -> Vec<WriteError> {
     let written = destinations.iter().map(|destination| {
         let text = match destination.kind {
-            Kind::Junit => junit::write(findings)?,
+            Kind::Junit => junit::write(findings).map_err(WriteError::Junit)?,
             Kind::Sarif => sarif::to_json(findings).to_string() + "\n",
             Kind::Json => json::to_json(findings).to_string() + "\n",
             Kind::Html => html::page(findings),
         };
         replace(&destination.path, text.as_bytes())
-            .map_err(|error| format!("{}: the report is not written: {error}", destination.path.display()))
+            .map_err(|source| WriteError::Io { path: destination.path.clone(), source })
     });
     written.filter_map(Result::err).collect()
 }
 
-/// Puts a file in its place in one step: whoever reads it sees the old one or the new one, never half of one.
+/// Replaces a file atomically by a rename, so that no reader sees a partial report.
 fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut random = [0; 8];
     SystemRandomness.fill(&mut random);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // Short enough to be a name wherever the file's own is one.
+    // Shortened, so that the temporary name stays within the file system's limit.
     let start: String = name.chars().take(32).collect();
     let beside = folder(path).join(format!(".{start}.{:016x}.part", u64::from_le_bytes(random)));
     let mut file = File::create_new(&beside)?;
@@ -138,7 +198,7 @@ mod tests {
             "is not a file",
             "two reports",
         ]) {
-            assert!(mistake.contains(says), "{mistake}: {says}");
+            assert!(mistake.to_string().contains(says), "{mistake}: {says}");
         }
         assert_eq!(wrong.len(), 7);
     }

@@ -1,4 +1,4 @@
-//! The report as one page for people: no scripts, nothing loaded from anywhere, everything escaped.
+//! HTML report: one page without scripts and external resources, all text escaped.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(super) fn page(findings: &Findings) -> String {
     page.into_string() + "\n"
 }
 
-/// The entries with their places in the file: what failed, what was not run, what passed.
+/// Entries with their indexes, sorted: failed, soft failures, not run, passed.
 fn failures_first(entries: &[Entry]) -> Vec<(usize, &Entry)> {
     let mut rows: Vec<(usize, &Entry)> = entries.iter().enumerate().collect();
     rows.sort_by_key(|(_, entry)| match entry.ending {

@@ -1,14 +1,14 @@
-//! The report as JSON: the same on stdout and in a file.
+//! JSON report: the same on stdout and in a file.
 
 use proctor_assert::JudgeMetadata;
 use proctor_core::json::Json;
 
 use super::{Ending, Entry, Findings};
 
-/// The version of the report's form.
+/// Version of the report's format.
 const VERSION: &str = "1.0";
 
-/// The report.
+/// Builds the JSON report.
 pub fn to_json(findings: &Findings) -> Json {
     let counts = findings.counts();
     let (not_run, run): (Vec<&Entry>, Vec<&Entry>) =
@@ -37,7 +37,7 @@ pub fn to_json(findings: &Findings) -> Json {
         .with("total_duration_ms", milliseconds(findings.took()))
 }
 
-/// What every entry says.
+/// Members that every entry has, run or not.
 fn named(entry: &Entry) -> Json {
     let mut out = Json::object()
         .with("assertion_id", entry.id.as_str())
@@ -98,7 +98,7 @@ fn judge_json(judge: &JudgeMetadata) -> Json {
         .with("bias_probes", probes)
 }
 
-/// A number; what JSON has no word for is null.
+/// JSON number; null for infinities and NaN.
 pub(super) fn number(value: f64) -> Json {
     // Negative zero is an empty sum.
     let value = if value == 0.0 { 0.0 } else { value };

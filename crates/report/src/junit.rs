@@ -1,17 +1,17 @@
-//! The report as JUnit XML, which every CI reads.
+//! JUnit XML report.
 
-use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
 use super::{Ending, Entry, Findings, details, visible};
 use proctor_core::printable::shown;
 
-/// How much of the name of a trace stands in the name of the suite.
+/// Most characters of the trace's name in the suite's name.
 const LONGEST_NAME: usize = 200;
 
-/// Why no test of a simulated run counts.
+/// Skip message of every test of a simulated run.
 const SIMULATED: &str = "simulated: this says nothing about an agent";
 
-pub(super) fn write(findings: &Findings) -> Result<String, String> {
+pub(super) fn write(findings: &Findings) -> Result<String, SerializeError> {
     let name = format!("proctor assert {}", shown(&findings.trace_id, LONGEST_NAME));
     // What is shown on a terminal may still be forbidden in XML.
     let mut suite = TestSuite::new(visible(&name));
@@ -28,7 +28,7 @@ pub(super) fn write(findings: &Findings) -> Result<String, String> {
     let mut report = Report::new("proctor assert");
     report.set_time(findings.took());
     report.add_test_suite(suite);
-    report.to_string().map_err(|error| format!("the JUnit report is not written: {error}"))
+    report.to_string()
 }
 
 fn case(findings: &Findings, entry: &Entry) -> TestCase {

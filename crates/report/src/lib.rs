@@ -1,4 +1,4 @@
-//! Reports of what assertions found, for other programs and for people: JUnit, SARIF, JSON, HTML.
+//! Reports of assertion results: JUnit, SARIF, JSON, HTML.
 
 mod destination;
 mod html;
@@ -11,86 +11,86 @@ use std::time::Duration;
 use proctor_assert::{JudgeMetadata, Status};
 use proctor_core::time::Timestamp;
 
-pub use destination::{destinations, write};
+pub use destination::{Destination, DestinationError, ItemError, WriteError, destinations, write};
 pub use json::to_json;
 
-/// How the explanation of an assertion that was not run begins.
+/// Prefix of the explanation of an assertion that was not run.
 pub const NOT_RUN: &str = "not run: ";
 
-/// What assertions found on one trace.
+/// Assertion results of one trace.
 #[derive(Debug, Clone)]
 pub struct Findings {
     /// Name of the trace.
     pub trace_id: String,
-    /// What the trace was read from, as a relative or opaque URI.
+    /// Source of the trace, as a relative or opaque URI.
     pub source: String,
-    /// When the report was made.
+    /// Time of the report.
     pub made: Timestamp,
     /// Whether the results are simulated.
     pub simulated: bool,
-    /// Whether something is decided by them: then what is not known is neither yes nor no.
+    /// Whether the run is a gate (`--gate`): errors and assertions that were not run then make it undecided, not failed.
     pub gate: bool,
-    /// What says that soft failures count like hard ones: an argument or a variable. None: they do not.
+    /// Argument or variable that makes soft failures count like hard ones, if any.
     pub soft_failures_count: Option<&'static str>,
-    /// One for each assertion, in the order in which they were written.
+    /// Results in the order of the assertions file.
     pub entries: Vec<Entry>,
 }
 
-/// What one assertion found.
+/// Result of one assertion.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Its name.
+    /// Assertion name.
     pub id: String,
-    /// What its author wants back with the result; empty if nothing.
+    /// Correlation id of the assertion's author, echoed in the report; may be empty.
     pub request_id: String,
-    /// Its type.
+    /// Assertion type.
     pub kind: String,
-    /// The number of its layer, if its type is known.
+    /// Layer number of the type, if the type is known.
     pub layer: Option<u8>,
-    /// How it ended.
+    /// Outcome.
     pub ending: Ending,
-    /// From 0 to 1; none if it was not run.
+    /// Score from 0 to 1; none if the assertion was not run.
     pub score: Option<f64>,
-    /// Why.
+    /// Reason for the outcome.
     pub explanation: String,
-    /// Where in the trace; empty if nowhere in particular.
+    /// Path in the trace; may be empty.
     pub path: String,
-    /// What should have been there.
+    /// Expected value.
     pub expected: String,
-    /// What was there.
+    /// Actual value.
     pub actual: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub suggestion: String,
-    /// Where the threshold came from, if there is one.
+    /// Origin of the threshold, if there is one.
     pub threshold_source: Option<&'static str>,
-    /// What it cost to find out, in dollars.
+    /// Cost of the evaluation, in dollars.
     pub cost_usd: f64,
-    /// How long it took.
+    /// Duration of the evaluation.
     pub took: Duration,
-    /// How a judge came to its score.
+    /// Samples and probes behind a judge's score.
     pub judge: Option<Box<JudgeMetadata>>,
 }
 
 impl Entry {
-    /// Why, beside the word for how it ended.
+    /// Explanation without the [`NOT_RUN`] prefix, for display beside the outcome.
     pub fn why(&self) -> &str {
         self.explanation.strip_prefix(NOT_RUN).unwrap_or(&self.explanation)
     }
 }
 
-/// What follows from all of it. The exit code and every report say the same.
+/// Verdict over all assertions, which the exit code and every report share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conclusion {
-    /// Every assertion holds, but for soft failures that are allowed.
+    /// All assertions hold, except for tolerated soft failures.
     Passed,
-    /// Something failed, could not be evaluated, or was not run.
+    /// An assertion failed, could not be evaluated, or was not run.
     Failed,
-    /// There is not enough to decide.
+    /// A gate without enough results to decide.
     Undecided,
 }
 
 impl Conclusion {
-    /// The word for it in files.
+    /// Name in report files.
     pub fn word(self) -> &'static str {
         match self {
             Conclusion::Passed => "passed",
@@ -100,23 +100,23 @@ impl Conclusion {
     }
 }
 
-/// How an assertion ended.
+/// Outcome of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It holds.
+    /// The assertion holds.
     Pass,
-    /// It does not hold, and was marked as soft.
+    /// A soft assertion does not hold.
     SoftFail,
-    /// It does not hold.
+    /// A hard assertion does not hold.
     HardFail,
-    /// It could not be decided.
+    /// The assertion could not be evaluated.
     Error,
-    /// It was not run, because something before it failed hard.
+    /// Skipped, because an earlier assertion failed hard.
     NotRun,
 }
 
 impl Ending {
-    /// The word for it in files.
+    /// Name in report files.
     pub fn word(self) -> &'static str {
         match self {
             Ending::Pass => "pass",
@@ -127,7 +127,7 @@ impl Ending {
         }
     }
 
-    /// The word for it for people.
+    /// Name for display.
     pub fn shown(self) -> &'static str {
         match self {
             Ending::Pass => "pass",
@@ -150,25 +150,25 @@ impl From<Status> for Ending {
     }
 }
 
-/// How many assertions ended how.
+/// Number of assertions by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// All of them.
+    /// All assertions.
     pub total: usize,
-    /// Those that hold.
+    /// Passed assertions.
     pub passed: usize,
-    /// Those that failed softly.
+    /// Soft failures.
     pub soft_fail: usize,
-    /// Those that failed hard.
+    /// Hard failures.
     pub hard_fail: usize,
-    /// Those that could not be decided.
+    /// Evaluation errors.
     pub error: usize,
-    /// Those that were not run.
+    /// Skipped assertions.
     pub not_run: usize,
 }
 
 impl Findings {
-    /// How many assertions ended how.
+    /// Counts the entries by outcome.
     pub fn counts(&self) -> Counts {
         let of = |ending: Ending| self.entries.iter().filter(|entry| entry.ending == ending).count();
         Counts {
@@ -181,7 +181,7 @@ impl Findings {
         }
     }
 
-    /// What follows from all of it.
+    /// Verdict over all entries.
     pub fn conclusion(&self) -> Conclusion {
         let counts = self.counts();
         let unknown = counts.error + counts.not_run > 0;
@@ -195,7 +195,7 @@ impl Findings {
         }
     }
 
-    /// Why it failed, if nothing failed hard and soft failures count.
+    /// Failure reason if only soft failures made the run fail.
     pub fn strict_failure(&self) -> Option<String> {
         let counts = self.counts();
         let only_soft = counts.soft_fail > 0 && counts.hard_fail + counts.error + counts.not_run == 0;
@@ -203,19 +203,19 @@ impl Findings {
         (self.conclusion() == Conclusion::Failed).then(|| format!("failed: soft failures count (`{who}`)"))
     }
 
-    /// What all of it cost, in dollars.
+    /// Total cost, in dollars.
     pub fn cost_usd(&self) -> f64 {
         self.entries.iter().map(|entry| entry.cost_usd).sum()
     }
 
-    /// How long all of it took, added up.
+    /// Sum of all durations.
     pub fn took(&self) -> Duration {
         self.entries.iter().map(|entry| entry.took).sum()
     }
 }
 
 impl Counts {
-    /// The counts in words, without those that are zero.
+    /// Summary sentence of the counts that are not zero.
     pub fn sentence(&self) -> String {
         let words = [
             (self.passed, "passed"),
@@ -234,7 +234,7 @@ impl Counts {
     }
 }
 
-/// A text for files in which control characters would be obeyed or are forbidden: they are written out, except line ends and tabs.
+/// Escapes control characters other than line feeds and tabs: terminals obey them, and XML forbids them.
 fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -249,7 +249,7 @@ fn visible(text: &str) -> String {
     out
 }
 
-/// The parts of a failure that help to understand it, with their names.
+/// Details of a failure that are not empty, with their labels.
 fn details(entry: &Entry) -> impl Iterator<Item = (&'static str, &str)> {
     let parts = [
         ("at", entry.path.as_str()),

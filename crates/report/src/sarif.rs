@@ -1,4 +1,4 @@
-//! The report as SARIF 2.1.0, which code hosts show beside the code.
+//! SARIF 2.1.0 report, which code hosts show beside the code.
 
 use proctor_core::json::Json;
 

@@ -1,4 +1,4 @@
-//! The answer to a question about the workspace: facts, snippets, a summary, or how to ask better.
+//! Answer to a workspace question: facts, snippets and a summary, or hints for refining the question.
 
 use proctor_core::json::Json;
 use proctor_wire::ahp::{
@@ -11,49 +11,48 @@ use super::question::Question;
 use super::search::{Found, Hit, View};
 use super::summary;
 
-/// Files of a folder that are listed.
+/// Most files of a folder in a listing.
 pub(crate) const MAX_LISTED: usize = 20;
-/// Facts about where something was found.
-const MAX_PLACES: usize = 5;
-/// Names among which one that was misspelt is looked for.
+/// Most facts about locations of hits.
+const MAX_LOCATIONS: usize = 5;
+/// Most file names that are compared with a misspelt word.
 const MAX_COMPARED: usize = 2000;
 
-/// Everything that an answer is made of.
+/// Inputs of an answer.
 pub(crate) struct Context<'a> {
-    /// The folder.
     pub folder: &'a Folder,
-    /// Its files.
+    /// Files of the folder.
     pub walk: &'a Walk,
-    /// The question as asked.
+    /// Perception event as received.
     pub asked: &'a ContextPerceptionEvent,
-    /// The question as read.
+    /// Parsed question.
     pub question: &'a Question,
-    /// The place that it is about: empty for the folder itself.
-    pub place: Option<String>,
-    /// The files of that place, if they are all that is asked for.
+    /// Path that the question names: empty for the folder itself.
+    pub path: Option<String>,
+    /// Files under that path, if only a listing is asked for.
     pub listed: Vec<&'a str>,
-    /// What was found.
+    /// Search results.
     pub found: Found,
-    /// What may be seen.
+    /// Visibility checks and redaction.
     pub view: &'a View<'a>,
-    /// Whether nothing was asked for.
+    /// Whether the question has no words, no pattern and no path.
     pub vague: bool,
 }
 
-/// No context, and why.
+/// Refuses context, with a reason.
 pub fn block(reason: &str) -> ContextPerceptionDecision {
     ContextPerceptionDecision::Block { reason: reason.to_owned(), metadata: None }
 }
 
 impl Context<'_> {
-    /// Context if there is any; else a summary for those who look around, and hints for those who look for something.
+    /// Builds the answer: context if something was found; else a summary for exploring intents, and hints for all others.
     pub(crate) fn answer(self) -> ContextPerceptionDecision {
         let looks_around =
             matches!(self.asked.intent, PerceptionIntent::Explore | PerceptionIntent::Understand);
-        // Who asks for the workspace itself, and nothing in it, gets the summary even if there is nothing to list.
+        // A question for the workspace itself gets the summary even if there is nothing to list.
         let question = self.question;
         let whole =
-            self.place.as_deref() == Some("") && question.words.is_empty() && question.pattern.is_none();
+            self.path.as_deref() == Some("") && question.words.is_empty() && question.pattern.is_none();
         let nothing = self.found.matched == 0 && self.listed.is_empty() && !whole;
         if nothing && !looks_around {
             return self.refine();
@@ -91,11 +90,11 @@ impl Context<'_> {
         if !self.listed.is_empty() {
             let names: Vec<String> = self.listed.iter().map(|file| (self.view.cut)(file)).collect();
             let more = if names.len() >= MAX_LISTED { " and maybe more" } else { "" };
-            let place = match self.place.as_deref() {
+            let shown = match self.path.as_deref() {
                 None | Some("") => "the workspace".to_owned(),
-                Some(place) => format!("`{}`", (self.view.cut)(place)),
+                Some(path) => format!("`{}`", (self.view.cut)(path)),
             };
-            facts.push(fact(format!("{place} has {}{more}", names.join(", ")), "workspace".to_owned(), 1.0));
+            facts.push(fact(format!("{shown} has {}{more}", names.join(", ")), "workspace".to_owned(), 1.0));
         } else if self.vague {
             return facts;
         } else {
@@ -109,20 +108,20 @@ impl Context<'_> {
             facts.push(fact(content, "workspace".to_owned(), confidence));
         }
         let named = self.asked.constraints.include_sources;
-        for hit in self.found.hits.iter().filter(|hit| hit.found && named).take(MAX_PLACES) {
-            facts.push(place_fact(hit, &label));
+        for hit in self.found.hits.iter().filter(|hit| hit.found && named).take(MAX_LOCATIONS) {
+            facts.push(location_fact(hit, &label));
         }
         facts
     }
 
-    /// What is asked for, as facts call it.
+    /// Redacted label of the question for facts.
     fn label(&self) -> String {
         let label = (self.view.cut)(&self.question.label);
         let label = label.replace(|sign: char| sign.is_control() || sign == '`', " ");
         if label.trim().is_empty() { "the question".to_owned() } else { format!("`{}`", label.trim()) }
     }
 
-    /// How to ask so that something is found.
+    /// Builds a `refine` decision with hints for a better question.
     fn refine(self) -> ContextPerceptionDecision {
         let mut scope_hints = Vec::new();
         let reason = if self.vague {
@@ -155,7 +154,7 @@ impl Context<'_> {
         }
     }
 
-    /// A word of the question that is nearly the name of a file that may be seen.
+    /// Word of the question that nearly matches the name of a visible file, with that file.
     fn misspelt(&self) -> Option<(String, String)> {
         let names: Vec<(&str, &str)> = self
             .walk
@@ -177,8 +176,8 @@ impl Context<'_> {
     }
 }
 
-/// Where something is. Only what the snippet holds as it was asked for is said to be there; all else may answer.
-fn place_fact(hit: &Hit, label: &str) -> Fact {
+/// Location of a hit. Only a snippet that contains the label literally is stated as a match; any other "may answer".
+fn location_fact(hit: &Hit, label: &str) -> Fact {
     let (path, line) = (&hit.path, hit.line);
     let as_asked = hit.text.to_lowercase().contains(label.trim_matches('`').to_lowercase().as_str());
     let content = match (as_asked, hit.defines) {

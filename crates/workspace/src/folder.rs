@@ -1,7 +1,7 @@
-//! The workspace's files: found in a bounded walk, and opened without following any link.
+//! Workspace files: bounded walk, and opening without following symbolic links.
 //!
-//! The agent may change the workspace while it is looked at. So every name is opened from the folder before it, links refused:
-//! a folder that becomes a link to somewhere else between two steps is not entered.
+//! The agent may change the workspace during a walk. So every name is opened relative to its parent's handle with `O_NOFOLLOW`:
+//! a folder that is replaced by a link between two steps is not entered.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -15,42 +15,42 @@ use std::time::Instant;
 use proctor_ledger::store::DATABASE_FILE;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 
-/// Entries of folders that are looked at, together.
+/// Most directory entries of one walk.
 pub(crate) const MAX_ENTRIES: usize = 20_000;
-/// Folders below each other that are looked into.
+/// Deepest level of folders of a walk.
 pub(crate) const MAX_DEPTH: usize = 12;
-/// The largest file that is read, in bytes.
+/// Largest file that is read, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// The longest path that an agent may name, in bytes.
+/// Longest path that an agent may name, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Folders that hold nothing a person wrote.
+/// Folders of version control, dependencies and build output, which are skipped.
 const SKIPPED: &[&str] =
     &[".git", ".hg", ".svn", ".jj", ".proctor", "node_modules", "target", "__pycache__", ".venv"];
-/// What makes a folder a state directory, whatever it is called: its keys are nobody's context.
+/// Files that identify a state directory under any name: it holds keys, so it is never shown.
 const STATE_FILES: &[&str] = &[DATABASE_FILE, "ledger.key", "digest.key"];
 
-/// The part of the workspace that a question is about.
+/// Open folder of the workspace that a question is about.
 #[derive(Debug)]
 pub struct Folder {
-    /// The folder itself, without links.
+    /// Canonical path.
     base: PathBuf,
-    /// Its path from the configured workspace; empty if it is the workspace.
+    /// Path relative to the configured workspace; empty if it is the workspace.
     below: String,
     handle: OwnedFd,
 }
 
-/// The files of a folder.
+/// Result of a walk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Walk {
-    /// Their paths from the folder, the shallow ones first, with `/` between names.
+    /// File paths relative to the folder, shallow ones first, with `/` between names.
     pub files: Vec<String>,
-    /// Whether there may be more.
+    /// Whether a limit or the deadline ended the walk early.
     pub cut_short: bool,
 }
 
 impl Folder {
-    /// The folder that an agent claims to work in: the configured workspace or one below it. None if it is anything else.
+    /// Opens the folder that an agent claims to work in. None unless it is the configured workspace or below it.
     pub fn open(workspace: &Path, claimed: &str) -> Option<Folder> {
         let workspace = workspace.canonicalize().ok()?;
         if !could_be_path(claimed) {
@@ -65,27 +65,27 @@ impl Folder {
         Some(Folder { base, below, handle })
     }
 
-    /// The folder's own name.
+    /// Last component of the path.
     pub fn name(&self) -> String {
         self.base.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// The folder as rules see it.
+    /// Absolute path, as policy rules see it.
     pub fn path(&self) -> String {
         self.base.to_string_lossy().into_owned()
     }
 
-    /// A file of it as rules see it.
+    /// Absolute path of a file, as policy rules see it.
     pub fn path_of(&self, file: &str) -> String {
         self.base.join(file).to_string_lossy().into_owned()
     }
 
-    /// A file of it by its path from the configured workspace.
+    /// Path of a file relative to the configured workspace.
     pub fn path_from_workspace(&self, file: &str) -> String {
         if self.below.is_empty() { file.to_owned() } else { format!("{}/{file}", self.below) }
     }
 
-    /// The path from here of something that an agent names, if it is in here: empty for the folder itself.
+    /// Canonical path relative to this folder of a path that an agent names; empty for the folder itself, none outside of it.
     pub fn locate(&self, named: &str) -> Option<String> {
         if !could_be_path(named) {
             return None;
@@ -119,7 +119,7 @@ impl Folder {
         walk
     }
 
-    /// The files and folders in a folder, by name; links and everything else are left out.
+    /// Files and folders of one folder, sorted by name; links and special files are left out.
     fn entries(&self, folder: &str, left: &mut usize) -> Option<Vec<(String, bool)>> {
         let handle = match folder {
             "" => {
@@ -161,9 +161,9 @@ impl Folder {
         Some(found)
     }
 
-    /// The text of a file. None if it is no file, too large, or no text.
+    /// Text of a file. None for special files, too large files and binary ones.
     pub fn read(&self, file: &str) -> Option<String> {
-        // Opening something that is no file must not wait for anybody.
+        // Opening a FIFO or a device must not block.
         let handle = open_below(&self.handle, file, OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let file = File::from(handle);
         let metadata = file.metadata().ok()?;
@@ -182,12 +182,12 @@ fn could_be_path(text: &str) -> bool {
     text.len() <= MAX_PATH_BYTES && !text.contains('\0')
 }
 
-/// The path from one folder to something in it; empty if it is the folder itself.
+/// Path of `inner` relative to `folder`; empty if they are the same.
 fn below(folder: &Path, inner: &Path) -> Option<String> {
     inner.strip_prefix(folder).ok()?.to_str().map(str::to_owned)
 }
 
-/// Opens what lies below a folder, name by name, none of which may be a link.
+/// Opens a path below a folder component by component, refusing links.
 fn open_below(folder: &OwnedFd, path: &str, flags: OFlags) -> Option<OwnedFd> {
     let base = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (folders, last) = match path.rsplit_once('/') {

@@ -1,7 +1,7 @@
-//! What an agent may be shown of a folder: bounded walking, search, snippets and a summary.
+//! Context answers about a workspace folder: bounded walk, search, snippets and a project summary.
 //!
-//! Only the configured workspace is read. A file is shown if the policy's advice has it in scope and the caller's [`View`] lets it be read;
-//! every text is cut by the caller before it is returned.
+//! Only the configured workspace is read. A file is shown if the policy's advice has it in scope and the caller's [`Permissions`] let it be
+//! read; every text is redacted by the caller before it is returned.
 
 mod answer;
 mod folder;
@@ -21,7 +21,7 @@ use proctor_wire::ahp::{ContextPerceptionDecision, ContextPerceptionEvent};
 
 use answer::Context;
 use folder::Walk;
-use question::place_and_line;
+use question::path_and_line;
 use search::Found;
 
 pub use answer::block;
@@ -29,19 +29,19 @@ pub use folder::Folder;
 pub use question::Question;
 pub use search::{Limits, View, search};
 
-/// How long walking, then searching, then everything may take.
+/// Deadlines since the start: of the walk, of the search, and of the whole answer.
 const WALK: Duration = Duration::from_millis(600);
 const SEARCH: Duration = Duration::from_millis(1500);
 const ALL: Duration = Duration::from_millis(2000);
-/// The most files and bytes of one answer, whatever policy allows.
+/// Most files and bytes of one answer, whatever policy allows.
 const MAX_RESULTS: usize = 200;
 const MAX_BYTES: usize = 512 * 1024;
 
-/// What the caller lets an agent see.
+/// Access checks and redaction, supplied by the caller.
 pub struct Permissions<'a> {
     /// Whether a read of the file at this path, in the opened folder, would be plainly allowed.
     pub may_read: &'a dyn Fn(&Folder, &str) -> bool,
-    /// Cuts secrets from a text.
+    /// Redacts secrets from a text.
     pub cut: &'a dyn Fn(&str) -> String,
 }
 
@@ -58,7 +58,7 @@ pub fn perceive(
             "context is given of the configured workspace only: leave `workspace` empty, or name a folder below it",
         );
     };
-    // Asking the policy costs more than looking a path up, and search comes back to the same files.
+    // Cached: evaluating the policy costs more than a lookup, and the search asks for the same files again.
     let seen: RefCell<HashMap<String, bool>> = RefCell::default();
     let in_scope = |file: &str| scope.matches(&folder.path_from_workspace(file));
     let sees = |file: &str| {
@@ -77,10 +77,10 @@ pub fn perceive(
         until: start + ALL,
     };
     let walk = folder.walk(start + WALK);
-    look(&folder, &walk, asked, limits(asked, scope), &view)
+    answer_question(&folder, &walk, asked, limits(asked, scope), &view)
 }
 
-/// How much the agent wants and may have.
+/// Limits of an answer: the smallest of the request's, the policy's and the built-in ones.
 fn limits(asked: &ContextPerceptionEvent, scope: &ContextScope<'_>) -> Limits {
     let least = |wanted: Option<u64>, allowed: u32, most: usize| {
         let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(usize::MAX);
@@ -92,8 +92,8 @@ fn limits(asked: &ContextPerceptionEvent, scope: &ContextScope<'_>) -> Limits {
     }
 }
 
-/// Looks for what is asked, and answers.
-fn look(
+/// Searches the walked files for the question, and builds the answer.
+fn answer_question(
     folder: &Folder,
     walk: &Walk,
     asked: &ContextPerceptionEvent,
@@ -101,58 +101,58 @@ fn look(
     view: &View<'_>,
 ) -> ContextPerceptionDecision {
     let mut question = Question::read(asked);
-    let place = question.place.as_deref().and_then(|named| place(folder, walk, named, view));
-    if place.is_none() {
-        // A place that is not there and one that may not be seen are answered alike.
-        question.forget_place();
+    let location = question.path.as_deref().and_then(|named| locate(folder, walk, named, view));
+    if location.is_none() {
+        // A missing path and a forbidden one get the same answer, so that it does not reveal which files exist.
+        question.path_to_words();
     }
     let vague = question.is_vague();
     let all: Vec<&str> = walk.files.iter().map(String::as_str).collect();
     let mut listed = Vec::new();
-    let mut found = match &place {
+    let mut found = match &location {
         _ if vague => Found::default(),
-        Some(Place::File { path, line }) => {
+        Some(Location::File { path, line }) => {
             search::show_file(folder, path, *line, &question.words, limits, view)
         }
-        Some(Place::Folder { files, .. }) if question.words.is_empty() && question.pattern.is_none() => {
+        Some(Location::Folder { files, .. }) if question.words.is_empty() && question.pattern.is_none() => {
             listed =
                 files.iter().copied().filter(|file| (view.sees)(file)).take(answer::MAX_LISTED).collect();
             Found::default()
         }
-        Some(Place::Folder { files, .. }) => search::search(folder, files, &question, limits, view),
+        Some(Location::Folder { files, .. }) => search::search(folder, files, &question, limits, view),
         None => search::search(folder, &all, &question, limits, view),
     };
     found.cut_short |= walk.cut_short;
-    let place = place.map(|place| match place {
-        Place::File { path, .. } | Place::Folder { path, .. } => path,
+    let path = location.map(|location| match location {
+        Location::File { path, .. } | Location::Folder { path, .. } => path,
     });
-    Context { folder, walk, asked, question: &question, place, listed, found, view, vague }.answer()
+    Context { folder, walk, asked, question: &question, path, listed, found, view, vague }.answer()
 }
 
-/// A place in the workspace that may be seen.
-enum Place<'a> {
+/// File or folder that a question names and the agent may see.
+enum Location<'a> {
     File { path: String, line: Option<usize> },
     Folder { path: String, files: Vec<&'a str> },
 }
 
-fn place<'a>(folder: &Folder, walk: &'a Walk, named: &str, view: &View<'_>) -> Option<Place<'a>> {
+fn locate<'a>(folder: &Folder, walk: &'a Walk, named: &str, view: &View<'_>) -> Option<Location<'a>> {
     let (path, line) = match folder.locate(named) {
         Some(path) => (path, None),
         None => {
-            let (path, line) = place_and_line(named)?;
+            let (path, line) = path_and_line(named)?;
             (folder.locate(path)?, Some(line))
         }
     };
     if path.is_empty() {
-        return Some(Place::Folder { path, files: walk.files.iter().map(String::as_str).collect() });
+        return Some(Location::Folder { path, files: walk.files.iter().map(String::as_str).collect() });
     }
-    // Only what was walked to: what the walk leaves out is no place either.
+    // Only walked paths: a file that the walk skips cannot be named either.
     if walk.files.contains(&path) {
-        return (view.sees)(&path).then_some(Place::File { path, line });
+        return (view.sees)(&path).then_some(Location::File { path, line });
     }
     let inside = format!("{path}/");
     let files: Vec<&str> =
         walk.files.iter().map(String::as_str).filter(|file| file.starts_with(&inside)).collect();
     let any = files.iter().any(|file| Instant::now() < view.search_until && (view.sees)(file));
-    any.then_some(Place::Folder { path, files })
+    any.then_some(Location::Folder { path, files })
 }

@@ -1,32 +1,32 @@
-//! What an agent asks for: words, a pattern for paths, a place.
+//! Parsed question: search words, a path pattern, a path.
 
 use proctor_policy::glob;
 use proctor_wire::ahp::{ContextPerceptionEvent, PerceptionTarget};
 
 use super::words::{Words, beginning};
 
-/// What words of the target, of the query and of the task weigh.
+/// Weights of words from the target, the query and the task.
 const TARGET: f32 = 3.0;
 const QUERY: f32 = 2.0;
 const ASIDE: f32 = 1.0;
-/// The longest name of what is asked for, in bytes.
+/// Longest label, in bytes.
 const MAX_LABEL_BYTES: usize = 80;
 
-/// What is asked for.
+/// Parsed question.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Question {
-    /// Its words.
+    /// Search words with weights.
     pub words: Words,
-    /// A pattern that paths must match.
+    /// Glob that paths must match.
     pub pattern: Option<PathGlob>,
-    /// A file or folder, as it was named.
-    pub place: Option<String>,
-    /// What to call it in answers; may be empty.
+    /// Path of a file or folder, as the agent gave it.
+    pub path: Option<String>,
+    /// Label for answers; may be empty.
     pub label: String,
 }
 
 impl Question {
-    /// Reads the question.
+    /// Parses the question of a perception event.
     pub fn read(asked: &ContextPerceptionEvent) -> Question {
         let mut question = Question::default();
         question.add_target(&asked.target);
@@ -53,7 +53,7 @@ impl Question {
                 name.clone()
             }
             PerceptionTarget::Location { path, .. } => {
-                self.place = Some(path.clone());
+                self.path = Some(path.clone());
                 path.clone()
             }
             PerceptionTarget::Event { description, event_type, .. } => {
@@ -91,24 +91,24 @@ impl Question {
         };
     }
 
-    /// Looks for the words of the place that was named, because there is no such place.
-    pub fn forget_place(&mut self) {
-        if let Some(place) = self.place.take() {
+    /// Replaces the path by search words made of its names, for a path that does not exist.
+    pub fn path_to_words(&mut self) {
+        if let Some(path) = self.path.take() {
             // The ending of a name is what most other files have too.
-            let (folders, name) = place.rsplit_once('/').unwrap_or(("", &place));
+            let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
             self.words.add(stem, TARGET);
             self.words.add(folders, ASIDE);
         }
     }
 
-    /// Whether nothing is asked for.
+    /// Whether the question has no words, no pattern and no path.
     pub fn is_vague(&self) -> bool {
-        self.words.is_empty() && self.pattern.is_none() && self.place.is_none()
+        self.words.is_empty() && self.pattern.is_none() && self.path.is_none()
     }
 }
 
-/// Whether a pattern is meant for paths rather than for text.
+/// Whether a pattern is a path glob rather than a text pattern.
 fn is_for_paths(pattern: &str, pattern_type: &str) -> bool {
     let kind = pattern_type.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| kind.contains(word));
@@ -118,7 +118,7 @@ fn is_for_paths(pattern: &str, pattern_type: &str) -> bool {
     !says(&["text", "word", "literal", "regex", "content"]) && !glob::is_literal(pattern)
 }
 
-/// A pattern for paths: `*` and `**` are any text, `?` any one character. A pattern without a slash means that name anywhere.
+/// Path glob: `*` and `**` match any text, `?` one character. A glob without a slash matches the file name in any folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGlob {
     whole: String,
@@ -142,9 +142,9 @@ impl PathGlob {
     }
 }
 
-/// A place with a line number behind it: `src/main.rs:12`.
-pub(crate) fn place_and_line(place: &str) -> Option<(&str, usize)> {
-    let (path, line) = place.rsplit_once(':')?;
+/// Splits a path with a line number, such as `src/main.rs:12`.
+pub(crate) fn path_and_line(named: &str) -> Option<(&str, usize)> {
+    let (path, line) = named.rsplit_once(':')?;
     Some((path, line.parse().ok()?))
 }
 
@@ -219,9 +219,9 @@ mod tests {
             r#"{"location":{"path":"src/wire/codec.rs","location_type":"file"}}"#,
             r#"{"workspace":""}"#,
         );
-        asked.forget_place();
+        asked.path_to_words();
         assert_eq!(words(&asked), ["codec", "src", "wire"]);
-        assert_eq!(asked.place, None);
+        assert_eq!(asked.path, None);
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         ] {
             assert_eq!(PathGlob::new(pattern).matches(path), expected, "{pattern} {path}");
         }
-        assert_eq!(place_and_line("src/main.rs:12"), Some(("src/main.rs", 12)));
-        assert_eq!(place_and_line("src/main.rs"), None);
+        assert_eq!(path_and_line("src/main.rs:12"), Some(("src/main.rs", 12)));
+        assert_eq!(path_and_line("src/main.rs"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Looking through the files of a workspace for what answers a question.
+//! Full-text search over the files of a workspace.
 
 use std::time::Instant;
 
@@ -7,64 +7,64 @@ use super::question::Question;
 use super::snippet::{Span, snippet};
 use super::words::Words;
 
-/// How much of files is read for one question, in bytes.
+/// Most bytes of files that are read for one question.
 const MAX_READ_BYTES: usize = 32 * 1024 * 1024;
-/// The most bytes of one snippet among several.
+/// Most bytes of one snippet among several.
 const MAX_SNIPPET_BYTES: usize = 4096;
-/// What a word in a file's text and in its path counts; together at most 1.
+/// Weights of a word in a file's text and in its path; their sum is at most 1.
 const IN_TEXT: f32 = 0.7;
 const IN_PATH: f32 = 0.5;
-/// What scores less than this share of the best is left out.
+/// Cutoff: files that score less than this share of the best are left out.
 const LEAST_SHARE: f32 = 0.25;
 
-/// What may be seen, and how.
+/// Visibility checks, redaction and deadlines of one question.
 pub struct View<'a> {
-    /// Whether advice has a file in scope, by its path from the folder: a cheap question.
+    /// Whether the policy's advice has a file in scope, by its path from the folder: a cheap check.
     pub in_scope: &'a dyn Fn(&str) -> bool,
     /// Whether the agent may see a file: in scope, and a read of it would be allowed.
     pub sees: &'a dyn Fn(&str) -> bool,
-    /// A text without its secrets.
+    /// Redacts secrets from a text.
     pub cut: &'a dyn Fn(&str) -> String,
-    /// When looking for files ends.
+    /// Deadline of the search.
     pub search_until: Instant,
-    /// When everything ends.
+    /// Deadline of the whole answer.
     pub until: Instant,
 }
 
-/// How much may be shown.
+/// Limits of an answer's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most files.
+    /// Most files.
     pub results: usize,
-    /// The most bytes of them, together.
+    /// Most bytes of all snippets together.
     pub bytes: usize,
 }
 
-/// What was found.
+/// Search results.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// How many files answer, those that are not shown included.
+    /// Number of matching files, including those that are not shown.
     pub matched: usize,
-    /// The best of them.
+    /// Best matches.
     pub hits: Vec<Hit>,
-    /// Whether not everything was looked at.
+    /// Whether a limit or the deadline ended the search early.
     pub cut_short: bool,
 }
 
-/// A file that answers, without secrets.
+/// Matching file, redacted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// Its path from the folder.
+    /// Path relative to the folder.
     pub path: String,
-    /// The line that answers best, counted from 1.
+    /// Best matching line, counted from 1.
     pub line: usize,
-    /// Whether something that was looked for is in that line.
+    /// Whether that line contains a search word.
     pub found: bool,
-    /// Whether that line defines what was looked for.
+    /// Whether that line defines a search word.
     pub defines: bool,
-    /// The part of the file.
+    /// Snippet.
     pub text: String,
-    /// From 0 to 1.
+    /// Relevance from 0 to 1.
     pub relevance: f32,
 }
 
@@ -73,7 +73,7 @@ struct Candidate<'a> {
     strengths: Vec<f32>,
 }
 
-/// The files that answer best. Whatever is told is told of texts without their secrets: else asking often enough would reveal them.
+/// Finds the best matching files. Only redacted texts are searched: else repeated questions would reveal secrets.
 pub fn search(
     folder: &Folder,
     files: &[&str],
@@ -131,7 +131,7 @@ pub fn search(
     found
 }
 
-/// One file that was asked for by name: around a line, or around what answers best, or from its beginning.
+/// Shows a file that was asked for by path: around a line, around the best match, or from the start.
 pub(crate) fn show_file(
     folder: &Folder,
     path: &str,
@@ -147,7 +147,7 @@ pub(crate) fn show_file(
     Found { matched: 1, hits: hit.into_iter().collect(), cut_short: false }
 }
 
-/// The part of a file that answers, within this many bytes for path and text together.
+/// Snippet of a file, with a limit for path and text together.
 #[expect(clippy::too_many_arguments, reason = "one step of the two functions above")]
 fn show(
     folder: &Folder,
@@ -167,7 +167,7 @@ fn show(
     Some(Hit { path, line, found, defines, text: part.text, relevance })
 }
 
-/// The files that the pattern lets through, those with the best paths first, with how strong the words are in the path.
+/// Files that match the pattern, sorted by the strength of the words in their paths, with those strengths.
 fn promising_first<'a>(files: &[&'a str], question: &Question, view: &View<'_>) -> Vec<(&'a str, Vec<f32>)> {
     let mut ordered: Vec<(&str, Vec<f32>)> = files
         .iter()
@@ -186,7 +186,7 @@ fn promising_first<'a>(files: &[&'a str], question: &Question, view: &View<'_>) 
     ordered
 }
 
-/// Whether there is none of the words.
+/// Whether all strengths are zero.
 fn is_none(strengths: &[f32]) -> bool {
     !strengths.iter().any(|strength| *strength > 0.0)
 }
@@ -195,7 +195,7 @@ fn in_both(in_text: &[f32], in_path: &[f32]) -> Vec<f32> {
     in_text.iter().zip(in_path).map(|(text, path)| (IN_TEXT * text + IN_PATH * path).min(1.0)).collect()
 }
 
-/// The candidates with their scores, the best first.
+/// Candidates with their scores, best first.
 fn rank<'a>(words: &Words, candidates: Vec<Candidate<'a>>, looked_at: usize) -> Vec<(&'a str, f32)> {
     if words.is_empty() {
         return candidates.into_iter().map(|candidate| (candidate.path, 1.0)).collect();

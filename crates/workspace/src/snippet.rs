@@ -1,15 +1,15 @@
-//! The part of a text that answers a question best.
+//! Snippet extraction: the best matching line of a text with its context.
 
 use super::words::{Words, beginning};
 
-/// The longest line of a snippet, in bytes.
+/// Longest line of a snippet, in bytes.
 const MAX_LINE_BYTES: usize = 400;
-/// What a long line shows before what was looked for, in bytes.
+/// Bytes that a shortened line keeps before the match.
 const LEAD_BYTES: usize = 80;
-/// What a line that defines a name counts more than one that uses it.
+/// Score bonus of a line that defines a name over one that uses it.
 const DEFINES: f32 = 1.5;
 
-/// Words that come before a name where it is defined, in many languages.
+/// Keywords that precede a definition, in many languages.
 const DEFINING: &[&str] = &[
     "class",
     "const",
@@ -37,30 +37,29 @@ const DEFINING: &[&str] = &[
     "union",
 ];
 
-/// How many lines a snippet may have around the best one.
+/// Context lines around the best line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
-    /// Above it.
+    /// Lines above.
     pub before: usize,
-    /// Below it.
+    /// Lines below.
     pub after: usize,
 }
 
-/// A part of a text.
+/// Extract of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Snippet {
-    /// The line that it is about, counted from 1.
+    /// Best matching line, counted from 1.
     pub line: usize,
-    /// Whether anything that was looked for is in that line.
+    /// Whether that line contains a search word.
     pub found: bool,
-    /// Whether that line defines what was looked for.
+    /// Whether that line defines a search word.
     pub defines: bool,
-    /// The part.
+    /// Text of the extract.
     pub text: String,
 }
 
-/// The line that answers best with the lines around it, at most `max_bytes`; or the lines around line `at`, if it is given. None if
-/// there is no room for anything.
+/// Extracts the best matching line, or line `at` if it is given, with context lines, within `max_bytes`. None if no line fits.
 pub(crate) fn snippet(
     text: &str,
     words: &Words,
@@ -105,7 +104,7 @@ struct BestLine {
     defines: bool,
 }
 
-/// The first of the lines that answer best; the first line if none does.
+/// First of the best matching lines; the first line if none matches.
 fn best_line(lines: &[&str], words: &Words) -> BestLine {
     let mut best = BestLine::default();
     if words.is_empty() {
@@ -128,12 +127,12 @@ fn best_line(lines: &[&str], words: &Words) -> BestLine {
     best
 }
 
-/// A line that is not too long, with what was looked for still in it.
+/// Shortens a line to the limit, keeping the match.
 fn shorten<'a>(line: &'a str, words: &Words) -> &'a str {
     if line.len() <= MAX_LINE_BYTES {
         return line;
     }
-    // In lower case, places are only the same where every letter stays one byte.
+    // Offsets in the lower-case text are only valid where lower-casing keeps the byte length.
     let lower = if line.is_ascii() { line.to_ascii_lowercase() } else { String::new() };
     let at = words.texts().filter_map(|word| lower.find(word)).min().unwrap_or_default();
     let start = at.saturating_sub(LEAD_BYTES);

@@ -1,4 +1,4 @@
-//! What a project is, as far as the agent may see it.
+//! Project summary made of visible files: name, language, key files, layout.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -9,16 +9,16 @@ use proctor_wire::ahp::ProjectSummary;
 use super::folder::Folder;
 use super::search::View;
 
-/// The most key files, and the most names of folders and of files in the description.
+/// Most key files, and most names of folders and of files in the description.
 const MAX_KEY_FILES: usize = 12;
 const MAX_NAMES: usize = 20;
-/// Files of a folder that are asked about until one may be seen; and of the project, for its language.
+/// Most files per folder that are checked until one is visible; and of the project, for its language.
 const MAX_ASKED: usize = 32;
 const MAX_COUNTED: usize = 200;
-/// The longest name, in characters.
+/// Longest project name, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// Files that say what a project is, with the language they stand for.
+/// Manifest files with their languages.
 const MANIFESTS: &[(&str, &str)] = &[
     ("Cargo.toml", "Rust"),
     ("package.json", "JavaScript"),
@@ -36,7 +36,7 @@ const MANIFESTS: &[(&str, &str)] = &[
     ("CMakeLists.txt", "C++"),
 ];
 
-/// Other files to look at first.
+/// Other key files.
 const ENTRANCES: &[&str] = &[
     "README.md",
     "README.rst",
@@ -61,7 +61,7 @@ const ENTRANCES: &[&str] = &[
     "index.html",
 ];
 
-/// Languages by the ending of a file's name.
+/// Languages by file extension.
 const ENDINGS: &[(&str, &str)] = &[
     ("rs", "Rust"),
     ("py", "Python"),
@@ -91,7 +91,7 @@ const ENDINGS: &[(&str, &str)] = &[
     ("tex", "LaTeX"),
 ];
 
-/// Names, languages and layout, made from files that may be seen only.
+/// Builds the summary from visible files only.
 pub(crate) fn summary(folder: &Folder, files: &[String], view: &View<'_>) -> ProjectSummary {
     let has = |name: &str| files.iter().any(|file| file == name) && seen(name, view);
     let manifests: Vec<(&str, &str)> = MANIFESTS.iter().copied().filter(|(name, _)| has(name)).collect();
@@ -119,7 +119,7 @@ pub(crate) fn summary(folder: &Folder, files: &[String], view: &View<'_>) -> Pro
     }
 }
 
-/// Folders and files at the top that may be seen.
+/// Visible folders and files of the top level.
 pub(crate) fn top(files: &[String], view: &View<'_>) -> (Vec<String>, Vec<String>) {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut beside = Vec::new();
@@ -160,7 +160,7 @@ fn seen(file: &str, view: &View<'_>) -> bool {
     Instant::now() < view.until && (view.sees)(file)
 }
 
-/// The name that a manifest gives its project.
+/// Project name in a manifest.
 fn name_in(manifest: &str, text: &str) -> Option<String> {
     let name = match manifest {
         "Cargo.toml" | "pyproject.toml" => {
@@ -186,7 +186,7 @@ fn name_in(manifest: &str, text: &str) -> Option<String> {
     name.filter(|name| !name.trim().is_empty())
 }
 
-/// The language of most files that may be seen; of several, the first by name.
+/// Most frequent language of the visible files; ties go to the first by name.
 fn by_endings(files: &[String], view: &View<'_>) -> Option<&'static str> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     let languages = files.iter().filter_map(|file| Some((file, language_of(file)?)));

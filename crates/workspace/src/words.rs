@@ -1,20 +1,20 @@
-//! The words of a question, and how well a text answers to them.
+//! Search words of a question, and relevance scores of texts.
 
 use proctor_policy::glob;
 
-/// The most words of a question; the weightiest stay.
+/// Most words of a question; those with the highest weights stay.
 const MAX_WORDS: usize = 16;
-/// How much of a question is looked at, in bytes.
+/// Most bytes of a question that are read.
 const MAX_QUESTION_BYTES: usize = 4096;
-/// The longest word, in characters; longer ones are no words.
+/// Longest word, in characters; longer ones are ignored.
 const MAX_WORD_CHARS: usize = 128;
-/// How often a word is looked for in one text before it counts as part of other words only.
+/// Most occurrences in one text that are checked for a whole-word match.
 const MAX_TRIES: usize = 1024;
-/// What a word found nowhere counts when others are found.
+/// Rarity of a word that no text contains.
 const NOWHERE: f32 = 0.5;
 
-/// Words that say nothing about what is asked for.
-const EMPTY_WORDS: &[&str] = &[
+/// Stop words.
+const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "does", "find",
     "for", "from", "get", "give", "has", "have", "how", "i", "in", "into", "is", "it", "its", "let", "look",
     "me", "my", "of", "on", "or", "our", "please", "should", "show", "so", "that", "the", "their", "them",
@@ -22,7 +22,7 @@ const EMPTY_WORDS: &[&str] = &[
     "when", "where", "which", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// The words of a question, each with how much it weighs.
+/// Search words with weights.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Words {
     words: Vec<Word>,
@@ -30,10 +30,10 @@ pub struct Words {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Word {
-    /// In lower case.
+    /// Text in lower case.
     text: String,
     weight: f32,
-    /// Whether `*` and `?` in it stand for other characters.
+    /// Whether `*` and `?` are wildcards.
     wildcards: bool,
 }
 
@@ -42,13 +42,13 @@ impl Words {
     pub fn add(&mut self, text: &str, weight: f32) {
         let text = beginning(text, MAX_QUESTION_BYTES).to_lowercase();
         for word in text.split(|sign: char| !in_word(sign)) {
-            if !EMPTY_WORDS.contains(&word) {
+            if !STOP_WORDS.contains(&word) {
                 self.push(word, weight, false);
             }
         }
     }
 
-    /// Adds the words of a pattern, in which `*` and `?` stand for other characters.
+    /// Adds the words of a pattern with the wildcards `*` and `?`.
     pub fn add_pattern(&mut self, pattern: &str, weight: f32) {
         let text = beginning(pattern, MAX_QUESTION_BYTES).to_lowercase();
         for word in text.split(|sign: char| !in_word(sign) && sign != '*' && sign != '?') {
@@ -78,28 +78,27 @@ impl Words {
         }
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The words themselves.
+    /// Texts of the words, in lower case.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|word| word.text.as_str())
     }
 
-    /// How strongly each word is in a text that is in lower case already: 1 as a word of its own, less inside others, 0 not at all.
+    /// Match strength of each word in a lower-case text: 1 as a whole word, less inside another word, 0 if absent.
     pub fn strengths(&self, lower: &str) -> Vec<f32> {
         self.words.iter().map(|word| word.strength(lower)).collect()
     }
 
-    /// All strengths in one number, by weight.
+    /// Weighted sum of the strengths.
     pub fn weigh(&self, strengths: &[f32]) -> f32 {
         self.words.iter().zip(strengths).map(|(word, strength)| word.weight * strength).sum()
     }
 
-    /// A score from 0 to 1 for each of the texts that matched, out of `total` that were looked at: a word that few of them have
-    /// says more than one that all have.
+    /// Score from 0 to 1 of each matching text, weighted by inverse document frequency over `total` searched texts.
     pub fn scores(&self, matched: &[Vec<f32>], total: usize) -> Vec<f32> {
         let rarities: Vec<f32> = (0..self.words.len())
             .map(|index| {
@@ -149,8 +148,8 @@ impl Word {
         inside
     }
 
-    /// Whether this sign beside the word makes it a part of another one. `retry` is a word of `retry_loop`; but who asks for
-    /// `parse_frame` does not mean `parse_frame_header`.
+    /// Whether an adjacent character makes the match part of a longer word. `retry` is a whole word in `retry_loop`; but
+    /// `parse_frame` is not one in `parse_frame_header`.
     fn joins(&self, sign: char) -> bool {
         sign.is_alphanumeric() || (sign == '_' && self.text.contains('_'))
     }
@@ -160,7 +159,7 @@ fn in_word(sign: char) -> bool {
     sign.is_alphanumeric() || sign == '_'
 }
 
-/// The beginning of a text, at most so many bytes.
+/// Prefix of a text of at most `max` bytes, cut at a character boundary.
 pub fn beginning(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a record is in the audit log of Agent Assembly.
+//! Mapping of ledger records to entries of Agent Assembly's audit log.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use proctor_core::record::{Envelope, RecordKind};
 use proctor_wire::assembly::chain::{Chain, Entry, EventType, Finding, SealError, Sealed};
 
 use crate::agents::{Agents, Lineage};
-use crate::subject::{ACTION_TYPES, Subject, assembly_decision, hex, short_hash};
+use crate::loaded_record::{ACTION_TYPES, LoadedRecord, assembly_decision, hex, short_hash};
 
-/// Whether a record has a line.
+/// Whether records of this kind have a line in the log.
 pub(super) fn has_line(envelope: &Envelope) -> bool {
     match envelope.kind {
         RecordKind::Decision
@@ -28,20 +28,24 @@ pub(super) fn has_line(envelope: &Envelope) -> bool {
     }
 }
 
-/// The line of a record, as the next one of the log. None for a record that has none.
-pub(super) fn sealed(chain: &Chain, subject: &Subject, agents: &Agents) -> Result<Option<Sealed>, SealError> {
-    if !has_line(&subject.envelope) {
+/// Seals a record's entry as the next line of the chain. None for a kind without a line.
+pub(super) fn sealed(
+    chain: &Chain,
+    loaded: &LoadedRecord,
+    agents: &Agents,
+) -> Result<Option<Sealed>, SealError> {
+    if !has_line(&loaded.envelope) {
         return Ok(None);
     }
-    let mut entry = entry(subject, agents);
+    let mut entry = entry(loaded, agents);
     match chain.seal(entry.clone()) {
-        // What is too long for a line stays in the ledger; the line says that, and keeps its place.
+        // A payload beyond the line limit stays in the ledger only; a line with its size takes its position in the chain.
         Err(SealError::TooLong { bytes }) => {
             entry.redacted_payload = None;
             entry.credential_findings.truncate(1000);
             entry.payload = Json::object()
-                .with("kind", subject.envelope.kind.word())
-                .with("code", subject.envelope.code.as_str())
+                .with("kind", loaded.envelope.kind.word())
+                .with("code", loaded.envelope.code.as_str())
                 .with("left_out_bytes", bytes)
                 .to_string();
             chain.seal(entry).map(Some)
@@ -50,24 +54,24 @@ pub(super) fn sealed(chain: &Chain, subject: &Subject, agents: &Agents) -> Resul
     }
 }
 
-fn entry(subject: &Subject, agents: &Agents) -> Entry {
-    let envelope = &subject.envelope;
+fn entry(loaded: &LoadedRecord, agents: &Agents) -> Entry {
+    let envelope = &loaded.envelope;
     let lineage = agents.lineage(&envelope.principal);
     let (event_type, payload) = match envelope.kind {
-        RecordKind::Decision => decision(subject, lineage.as_ref()),
-        RecordKind::Retracted => retraction(subject, lineage.as_ref()),
-        RecordKind::Observation => (EventType::ToolCallIntercepted, report(subject)),
-        RecordKind::Approval => approval(subject),
-        RecordKind::Agent => agent(subject, lineage.as_ref()),
-        RecordKind::Alarm => alarm(subject),
-        _ => (EventType::GovernanceMutation, policy(subject)),
+        RecordKind::Decision => decision(loaded, lineage.as_ref()),
+        RecordKind::Retracted => retraction(loaded, lineage.as_ref()),
+        RecordKind::Observation => (EventType::ToolCallIntercepted, report(loaded)),
+        RecordKind::Approval => approval(loaded),
+        RecordKind::Agent => agent(loaded, lineage.as_ref()),
+        RecordKind::Alarm => alarm(loaded),
+        _ => (EventType::GovernanceMutation, policy(loaded)),
     };
     let micros = u64::try_from(envelope.time.micros()).unwrap_or(0);
     let mut entry = Entry::new(
         event_type,
         micros.saturating_mul(1000),
         short_hash(agent_id(envelope)),
-        short_hash(&trace_id(subject)),
+        short_hash(&trace_id(loaded)),
         payload.to_string(),
     );
     if let Some(lineage) = lineage {
@@ -81,18 +85,18 @@ fn entry(subject: &Subject, agents: &Agents) -> Entry {
     entry.team_id = filled(&envelope.team);
     entry.org_id = filled(&envelope.org);
     if matches!(envelope.kind, RecordKind::Decision | RecordKind::Retracted) {
-        let kinds = subject.finding_kinds();
+        let kinds = loaded.finding_kinds();
         if !kinds.is_empty() {
-            entry.redacted_payload = subject.arguments();
+            entry.redacted_payload = loaded.arguments();
         }
         entry.credential_findings = findings(&kinds, entry.redacted_payload.as_deref().unwrap_or_default());
     }
-    entry.policy_doc_id = subject.policy_doc();
+    entry.policy_doc_id = loaded.policy_doc();
     entry.decision_id = Some(envelope.id.to_string());
     entry
 }
 
-/// Findings with the places of their labels in the redacted payload, one after the other; the secrets themselves are nowhere.
+/// Findings with the offsets of their labels in the redacted payload, in order. No finding holds a secret.
 fn findings(kinds: &[&str], redacted: &str) -> Vec<Finding> {
     let mut passed: HashMap<&str, usize> = HashMap::new();
     let mut findings = Vec::with_capacity(kinds.len());
@@ -106,31 +110,31 @@ fn findings(kinds: &[&str], redacted: &str) -> Vec<Finding> {
     findings
 }
 
-/// Who a record is about: the agent as claimed, else the principal that is known.
+/// Agent id of a record: as claimed by the agent, else the authenticated principal.
 fn agent_id(envelope: &Envelope) -> &str {
     if envelope.agent.is_empty() { &envelope.principal } else { &envelope.agent }
 }
 
-/// The trace that a record belongs to, or that the record that it is about belongs to.
-fn trace_id(subject: &Subject) -> String {
-    let reported = subject.body.pointer("/data/trace_id").and_then(Json::as_str);
+/// Trace id of a record, else of the record it links to.
+fn trace_id(loaded: &LoadedRecord) -> String {
+    let reported = loaded.body.pointer("/data/trace_id").and_then(Json::as_str);
     if let Some(trace) = reported {
         return trace.to_owned();
     }
-    let own = subject.metadata("trace_id");
+    let own = loaded.metadata("trace_id");
     if own.is_empty() {
-        subject.linked.as_ref().map_or(own, |linked| linked.metadata("trace_id"))
+        loaded.linked.as_ref().map_or(own, |linked| linked.metadata("trace_id"))
     } else {
         own
     }
 }
 
-fn decision(subject: &Subject, lineage: Option<&Lineage>) -> (EventType, Json) {
+fn decision(loaded: &LoadedRecord, lineage: Option<&Lineage>) -> (EventType, Json) {
     // A decision without an effect cannot be recorded; deny is what it would mean.
-    let effect = subject.envelope.decision.unwrap_or(Effect::Deny);
-    let caller = subject.metadata("caller_agent_id");
+    let effect = loaded.envelope.decision.unwrap_or(Effect::Deny);
+    let caller = loaded.metadata("caller_agent_id");
     let event_type = match effect {
-        Effect::Allow if !caller.is_empty() && caller != subject.envelope.agent => {
+        Effect::Allow if !caller.is_empty() && caller != loaded.envelope.agent => {
             EventType::A2ACallIntercepted
         }
         Effect::Allow => EventType::ToolCallIntercepted,
@@ -138,9 +142,9 @@ fn decision(subject: &Subject, lineage: Option<&Lineage>) -> (EventType, Json) {
         Effect::Redact | Effect::Modify => EventType::CredentialLeakBlocked,
         Effect::Ask => EventType::ApprovalRequested,
     };
-    let decision = subject.decision();
+    let decision = loaded.decision();
     let reason = decision.as_ref().map_or("", |decision| decision.reason.as_str());
-    let mut payload = check(subject, lineage, effect, reason);
+    let mut payload = check(loaded, lineage, effect, reason);
     if let Some(shadow) = decision.and_then(|decision| decision.shadow) {
         payload.push("dry_run", true);
         payload.push("shadow_decision", verdict(shadow.effect));
@@ -149,26 +153,26 @@ fn decision(subject: &Subject, lineage: Option<&Lineage>) -> (EventType, Json) {
     (event_type, payload)
 }
 
-/// What was recorded after its caller had been told deny: for the caller it was a deny.
-fn retraction(subject: &Subject, lineage: Option<&Lineage>) -> (EventType, Json) {
-    let retracted = subject.linked.as_ref();
+/// Entry of a retraction: its record was committed after the caller had been answered deny, so the log says deny.
+fn retraction(loaded: &LoadedRecord, lineage: Option<&Lineage>) -> (EventType, Json) {
+    let retracted = loaded.linked.as_ref();
     let what = retracted.map_or("record", |linked| linked.envelope.kind.word());
     let reason = format!("retracted: the {what} was recorded after its caller had been told deny");
-    let mut payload = check(subject, lineage, Effect::Deny, &reason);
+    let mut payload = check(loaded, lineage, Effect::Deny, &reason);
     payload.push("retracts", retracted.map(|linked| linked.envelope.id.to_string()));
     (EventType::PolicyViolation, payload)
 }
 
-/// The members that the log has for a check, in its order.
-fn check(subject: &Subject, lineage: Option<&Lineage>, effect: Effect, reason: &str) -> Json {
-    let envelope = &subject.envelope;
-    let action_type = subject.action_type();
+/// Payload members of a policy check, in the log's order.
+fn check(loaded: &LoadedRecord, lineage: Option<&Lineage>, effect: Effect, reason: &str) -> Json {
+    let envelope = &loaded.envelope;
+    let action_type = loaded.action_type();
     let number = ACTION_TYPES.iter().position(|word| *word == action_type).unwrap_or(0);
-    let caller = subject.metadata("caller_agent_id");
-    let assurance = subject.metadata("assurance");
+    let caller = loaded.metadata("caller_agent_id");
+    let assurance = loaded.metadata("assurance");
     Json::object()
         .with("action_type", number)
-        .with("action", subject.action_name())
+        .with("action", loaded.action_name())
         .with("decision", assembly_decision(effect).0)
         .with("verdict", verdict(effect))
         // How long the answer took is not on record.
@@ -176,17 +180,17 @@ fn check(subject: &Subject, lineage: Option<&Lineage>, effect: Effect, reason: &
         .with("latency_us", 0u8)
         .with("reason", reason)
         .with("policy_rule", envelope.rule.as_str())
-        .with("policy_doc_id", subject.policy_doc())
+        .with("policy_doc_id", loaded.policy_doc())
         .with("agent_id_claimed", envelope.agent.as_str())
         .with("agent_identity_assurance", if assurance.is_empty() { "unattributed" } else { &assurance })
         .with("caller_agent_id", filled(&caller))
         .with("callee_agent_id", filled(&caller).map(|_| envelope.agent.as_str()))
-        .with("trace_id", filled(&subject.metadata("trace_id")))
-        .with("span_id", filled(&subject.metadata("span_id")))
+        .with("trace_id", filled(&loaded.metadata("trace_id")))
+        .with("span_id", filled(&loaded.metadata("span_id")))
         .with("org_id", filled(&envelope.org))
         .with("team_id", filled(&envelope.team))
         .with("agent_id_hex", hex(short_hash(agent_id(envelope))))
-        .with("session_id_hex", hex(short_hash(&trace_id(subject))))
+        .with("session_id_hex", hex(short_hash(&trace_id(loaded))))
         .with("root_agent_id", lineage.map(|lineage| hex(short_hash(&lineage.root))))
         .with(
             "parent_agent_id",
@@ -197,7 +201,7 @@ fn check(subject: &Subject, lineage: Option<&Lineage>, effect: Effect, reason: &
         .with("spawned_by_tool", lineage.and_then(|lineage| lineage.tool.clone()))
 }
 
-/// The word that the log has for an effect.
+/// The log's verdict word for an effect.
 const fn verdict(effect: Effect) -> &'static str {
     match effect {
         Effect::Allow => "allow",
@@ -208,9 +212,9 @@ const fn verdict(effect: Effect) -> &'static str {
     }
 }
 
-/// A reported event: the members that the log has for it, and the whole event.
-fn report(subject: &Subject) -> Json {
-    let data = subject.body.get("data").cloned().unwrap_or(Json::Null);
+/// Payload of a reported event: the log's members, and the whole event.
+fn report(loaded: &LoadedRecord) -> Json {
+    let data = loaded.body.get("data").cloned().unwrap_or(Json::Null);
     let member = |name: &str| data.get(name).cloned().unwrap_or(Json::Null);
     let mut payload = Json::object()
         .with("event_id", member("event_id"))
@@ -223,7 +227,7 @@ fn report(subject: &Subject) -> Json {
     payload
 }
 
-/// The tool that a reported event names, directly in its detail or one level below.
+/// Tool name of a reported event, from its detail or one level below.
 fn reported_tool(data: &Json) -> Option<&str> {
     let detail = data.get("detail")?;
     let named = |value: &'_ Json| value.get("tool_name").is_some();
@@ -232,8 +236,8 @@ fn reported_tool(data: &Json) -> Option<&str> {
     holder.get("tool_name")?.as_str()
 }
 
-fn approval(subject: &Subject) -> (EventType, Json) {
-    let envelope = &subject.envelope;
+fn approval(loaded: &LoadedRecord) -> (EventType, Json) {
+    let envelope = &loaded.envelope;
     let is_granted = envelope.code == "allow";
     let event_type = match envelope.code.as_str() {
         "allow" => EventType::ApprovalGranted,
@@ -245,14 +249,14 @@ fn approval(subject: &Subject) -> (EventType, Json) {
         .with("approved", is_granted)
         .with("approver_id", envelope.principal.as_str())
         .with("reason", envelope.rule.as_str())
-        .with("action", subject.linked.as_ref().map_or(envelope.tool.as_str(), |ask| ask.action_name()))
+        .with("action", loaded.linked.as_ref().map_or(envelope.tool.as_str(), |ask| ask.action_name()))
         .with("agent_id_claimed", envelope.agent.as_str())
-        .with("requested_by", subject.linked.as_ref().map(|ask| ask.envelope.id.to_string()));
+        .with("requested_by", loaded.linked.as_ref().map(|ask| ask.envelope.id.to_string()));
     (event_type, payload)
 }
 
-fn agent(subject: &Subject, lineage: Option<&Lineage>) -> (EventType, Json) {
-    let envelope = &subject.envelope;
+fn agent(loaded: &LoadedRecord, lineage: Option<&Lineage>) -> (EventType, Json) {
+    let envelope = &loaded.envelope;
     let mut payload = Json::object()
         .with("event", format!("agent.{}", envelope.code))
         .with("agent_id_claimed", envelope.agent.as_str())
@@ -266,23 +270,23 @@ fn agent(subject: &Subject, lineage: Option<&Lineage>) -> (EventType, Json) {
         payload.push("name", registration.name.as_str());
         payload.push("risk_tier", registration.risk.as_str());
     }
-    payload.push("detail", subject.body.clone());
+    payload.push("detail", loaded.body.clone());
     let is_forced = envelope.code == "forgotten";
     let event_type =
         if is_forced { EventType::AgentForceDeregistered } else { EventType::GovernanceMutation };
     (event_type, payload)
 }
 
-fn alarm(subject: &Subject) -> (EventType, Json) {
-    let envelope = &subject.envelope;
+fn alarm(loaded: &LoadedRecord) -> (EventType, Json) {
+    let envelope = &loaded.envelope;
     let payload = Json::object()
         .with("alarm", envelope.code.as_str())
         .with("agent_id_claimed", envelope.agent.as_str())
-        .with("action", subject.linked.as_ref().map_or(envelope.tool.as_str(), |about| about.action_name()))
+        .with("action", loaded.linked.as_ref().map_or(envelope.tool.as_str(), |about| about.action_name()))
         .with("policy_rule", envelope.rule.as_str())
-        .with("about", subject.linked.as_ref().map(|about| about.envelope.id.to_string()))
-        .with("detail", subject.body.clone());
-    let event_type = match subject.body.get("percent").and_then(Json::as_u64) {
+        .with("about", loaded.linked.as_ref().map(|about| about.envelope.id.to_string()))
+        .with("detail", loaded.body.clone());
+    let event_type = match loaded.body.get("percent").and_then(Json::as_u64) {
         _ if envelope.code != "budget_threshold" => EventType::PolicyViolation,
         Some(percent) if percent < 100 => EventType::BudgetLimitApproached,
         // One whose body was erased is taken for the worse.
@@ -291,10 +295,10 @@ fn alarm(subject: &Subject) -> (EventType, Json) {
     (event_type, payload)
 }
 
-fn policy(subject: &Subject) -> Json {
+fn policy(loaded: &LoadedRecord) -> Json {
     Json::object()
-        .with("event", format!("policy.{}", subject.envelope.code))
-        .with("policy_doc_id", subject.policy_doc())
+        .with("event", format!("policy.{}", loaded.envelope.code))
+        .with("policy_doc_id", loaded.policy_doc())
 }
 
 fn filled(text: &str) -> Option<&str> {
@@ -314,15 +318,15 @@ mod tests {
         assert_eq!(places, [6, 38, 25, 0]);
     }
 
-    fn decided(effect: Effect, body: &str) -> Subject {
+    fn decided(effect: Effect, body: &str) -> LoadedRecord {
         let mut envelope = envelope(RecordKind::Decision, "");
         envelope.decision = Some(effect);
         envelope.rule = "some-rule".to_owned();
-        Subject { envelope, body: Json::parse(body.as_bytes()).unwrap(), linked: None }
+        LoadedRecord { envelope, body: Json::parse(body.as_bytes()).unwrap(), linked: None }
     }
 
-    fn line(subject: &Subject) -> (Entry, Json) {
-        let sealed = sealed(&Chain::default(), subject, &Agents::default()).unwrap().unwrap();
+    fn line(loaded: &LoadedRecord) -> (Entry, Json) {
+        let sealed = sealed(&Chain::default(), loaded, &Agents::default()).unwrap().unwrap();
         let payload = Json::parse(sealed.entry.payload.as_bytes()).unwrap();
         (sealed.entry, payload)
     }
@@ -375,7 +379,7 @@ mod tests {
     fn an_approval_ends_in_one_of_three_ways() {
         for (code, number, approved) in [("allow", 4, true), ("deny", 5, false), ("expired", 8, false)] {
             let envelope = envelope(RecordKind::Approval, code);
-            let (entry, payload) = line(&Subject { envelope, body: Json::Null, linked: None });
+            let (entry, payload) = line(&LoadedRecord { envelope, body: Json::Null, linked: None });
             assert_eq!(
                 (entry.event_type.number(), payload["approved"].as_bool()),
                 (number, Some(approved)),
@@ -410,12 +414,12 @@ mod tests {
     fn a_retraction_is_a_deny() {
         let body =
             r#"{"read_set":{"action":{"kind":"tool_call","name":"look","metadata":{"trace_id":"t"}}}}"#;
-        let mut subject = decided(Effect::Allow, body);
+        let mut loaded = decided(Effect::Allow, body);
         let first = decided(Effect::Allow, body);
         let id = first.envelope.id.to_string();
-        subject.linked = Some(Box::new(first));
-        subject.envelope.kind = RecordKind::Retracted;
-        let (entry, payload) = line(&subject);
+        loaded.linked = Some(Box::new(first));
+        loaded.envelope.kind = RecordKind::Retracted;
+        let (entry, payload) = line(&loaded);
         assert_eq!(entry.event_type, EventType::PolicyViolation);
         assert_eq!(payload["verdict"].as_str(), Some("deny"));
         assert_eq!(payload["action"].as_str(), Some("look"));
@@ -426,13 +430,13 @@ mod tests {
 
     #[test]
     fn what_is_too_long_for_a_line_keeps_its_place() {
-        let mut subject = decided(Effect::Allow, "{}");
-        subject.envelope.kind = RecordKind::Observation;
-        subject.envelope.code = "event".to_owned();
+        let mut loaded = decided(Effect::Allow, "{}");
+        loaded.envelope.kind = RecordKind::Observation;
+        loaded.envelope.code = "event".to_owned();
         // Each quotation mark is escaped twice.
-        subject.body = Json::object().with("data", "\"".repeat(6 << 20));
-        let (entry, payload) = line(&subject);
-        assert_eq!(entry.decision_id, Some(subject.envelope.id.to_string()));
+        loaded.body = Json::object().with("data", "\"".repeat(6 << 20));
+        let (entry, payload) = line(&loaded);
+        assert_eq!(entry.decision_id, Some(loaded.envelope.id.to_string()));
         assert!(payload["left_out_bytes"].as_u64().unwrap() > 16 << 20);
     }
 }

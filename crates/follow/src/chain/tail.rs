@@ -1,93 +1,91 @@
-//! The end of a log: its last lines, read backwards.
+//! Resume position of a log, found by reading its last lines backwards.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 use proctor_core::id::RecordId;
-use proctor_ledger::Reader;
+use proctor_ledger::{ReadError, Reader};
 use proctor_wire::assembly::chain::{Chain, Entry, MAX_LINE_BYTES};
 
-/// Lines that are looked through for one that is ours.
+use crate::error::LogFileError;
+
+/// Lines that are searched for one whose record is in this ledger.
 const LOOK_BACK: usize = 1000;
 
-/// What is read at once.
+/// Size of one read, in bytes.
 const BLOCK: usize = 64 * 1024;
 
-/// Where a log goes on.
+/// Position at which a log is continued.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The length of the file up to its last whole line.
+pub(super) struct Cursor {
+    /// Length of the file up to its last whole line.
     pub end: u64,
-    /// The chain after that line.
+    /// Chain state after that line.
     pub chain: Chain,
-    /// The first record that may not have a line yet.
+    /// Sequence of the first record that may not have a line yet.
     pub next: u64,
-    /// What is to be said about the log, if anything.
-    pub remark: Option<String>,
+    /// Warning for the operator about the last line.
+    pub warning: Option<&'static str>,
 }
 
-/// Finds where a log goes on. Nothing is changed: what stands behind `end` is torn and is to be cut off.
-pub(super) fn find(file: &File, reader: &Reader) -> Result<Place, String> {
-    let length = file.metadata().map_err(|error| error.to_string())?.len();
-    let mut lines = Backwards::new(file, length).map_err(|error| error.to_string())?;
-    let read = |lines: &mut Backwards<'_>| lines.previous().map_err(|error| error.to_string());
-    let Some(mut line) = read(&mut lines)? else {
-        return Ok(Place { end: 0, chain: Chain::default(), next: 0, remark: None });
+/// Finds the position at which a log is continued. The file is not changed: the caller truncates the partial line after `end`.
+pub(super) fn find(file: &File, reader: &Reader) -> Result<Cursor, LogFileError> {
+    let length = file.metadata()?.len();
+    let mut lines = ReverseLines::new(file, length)?;
+    let Some(mut line) = lines.previous()? else {
+        return Ok(Cursor { end: 0, chain: Chain::default(), next: 0, warning: None });
     };
     let mut end = line.end;
     let last = match Entry::parse(&line.text) {
         Ok(entry) => entry,
         Err(problem) => {
-            // One line may be damaged by the end of its writer. More than that is no log, and is not ours to cut.
+            // A killed writer can damage one line. Two unreadable lines are another program's file, which is not truncated.
             end = line.start;
-            let before = read(&mut lines)?.ok_or(());
-            line = before.map_err(|()| format!("its only line is not one of an audit log: {problem}"))?;
-            Entry::parse(&line.text)
-                .map_err(|problem| format!("its last lines are not those of an audit log: {problem}"))?
+            line = lines.previous()?.ok_or(LogFileError::OnlyLine(problem))?;
+            Entry::parse(&line.text).map_err(LogFileError::LastLines)?
         }
     };
-    let remark = (last.hash() != last.entry_hash).then(|| {
-        "its last line was changed after it was written: the log goes on after it, and `proctor audit verify-chain` tells"
-            .to_owned()
-    });
+    let warning = (last.hash() != last.entry_hash).then_some(
+        "its last line was changed after it was written: the log goes on after it, and `proctor audit verify-chain` tells",
+    );
     let chain = Chain::after(&last);
     let mut entry = Some(last);
     for _ in 0..LOOK_BACK {
-        if let Some(seq) = place_of(entry.as_ref(), reader)? {
-            return Ok(Place { end, chain, next: seq + 1, remark });
+        if let Some(seq) = seq_of(entry.as_ref(), reader)? {
+            return Ok(Cursor { end, chain, next: seq + 1, warning });
         }
-        let Some(line) = read(&mut lines)? else { break };
+        let Some(line) = lines.previous()? else { break };
         entry = Entry::parse(&line.text).ok();
     }
-    Ok(Place { end, chain, next: 0, remark })
+    Ok(Cursor { end, chain, next: 0, warning })
 }
 
-/// The place in the ledger of the record that an entry is about, if it is one of this ledger.
-fn place_of(entry: Option<&Entry>, reader: &Reader) -> Result<Option<u64>, String> {
+/// Sequence of the record that an entry names, if this ledger has it.
+fn seq_of(entry: Option<&Entry>, reader: &Reader) -> Result<Option<u64>, ReadError> {
     let id = entry.and_then(|entry| entry.decision_id.as_deref()?.parse::<RecordId>().ok());
-    id.map_or(Ok(None), |id| reader.by_id(&id).map_err(|error| error.to_string()))
+    id.map_or(Ok(None), |id| reader.by_id(&id))
 }
 
-/// A whole line: where it begins, where the next one begins, and what it says.
+/// A whole line: its text, its offset, and the offset of the next line.
 struct Line {
     start: u64,
     end: u64,
     text: Vec<u8>,
 }
 
-/// Whole lines from the last one on. What stands behind the last line break is left out.
-struct Backwards<'a> {
+/// Reverse iterator over the whole lines of a file. Bytes after the last line break are left out.
+struct ReverseLines<'a> {
     file: &'a File,
-    /// Where the line that was read last begins.
+    /// Offset of the line that was read last.
     at: u64,
-    /// What is known of the file before `at`: its bytes from `at - known.len()` on.
+    /// Buffered bytes before `at`: those from `at - known.len()` on.
     known: Vec<u8>,
 }
 
-impl<'a> Backwards<'a> {
-    fn new(file: &'a File, length: u64) -> io::Result<Backwards<'a>> {
-        let mut lines = Backwards { file, at: length, known: Vec::new() };
+impl<'a> ReverseLines<'a> {
+    fn new(file: &'a File, length: u64) -> io::Result<ReverseLines<'a>> {
+        let mut lines = ReverseLines { file, at: length, known: Vec::new() };
         while lines.at > 0 {
             lines.extend()?;
             match lines.known.iter().rposition(|byte| *byte == b'\n') {
@@ -105,7 +103,7 @@ impl<'a> Backwards<'a> {
         Ok(lines)
     }
 
-    /// The line before; none at the beginning. Empty lines are passed over.
+    /// The previous line; none at the start of the file. Empty lines are skipped.
     fn previous(&mut self) -> io::Result<Option<Line>> {
         while self.at > 0 {
             let end = self.at;
@@ -137,7 +135,7 @@ impl<'a> Backwards<'a> {
         Ok(None)
     }
 
-    /// Reads one more block in front of what is known.
+    /// Reads one more block in front of the buffer.
     fn extend(&mut self) -> io::Result<()> {
         let before = self.at - self.known.len() as u64;
         let size = before.min(BLOCK as u64);
@@ -157,7 +155,7 @@ mod tests {
     fn lines(text: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text).unwrap();
-        let mut backwards = Backwards::new(&file, text.len() as u64).unwrap();
+        let mut backwards = ReverseLines::new(&file, text.len() as u64).unwrap();
         std::iter::from_fn(|| backwards.previous().unwrap())
             .map(|line| (line.start, line.end, line.text))
             .collect()

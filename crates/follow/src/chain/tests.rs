@@ -309,7 +309,7 @@ fn what_is_no_log_is_left_alone() {
     for text in ["notes\n", "notes\nmore notes\n"] {
         fs::write(&path, text).unwrap();
         let reader = Reader::open(fixture.state().path()).unwrap();
-        let problem = ChainFollower::start(&fixture.audit(), reader).unwrap_err();
+        let problem = ChainFollower::start(&fixture.audit(), reader).unwrap_err().to_string();
         assert!(problem.contains("audit log"), "{problem}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
@@ -320,7 +320,7 @@ fn only_one_program_writes_a_log() {
     let fixture = varied();
     let reader = || Reader::open(fixture.state().path()).unwrap();
     let first = ChainFollower::start(&fixture.audit(), reader()).unwrap();
-    let problem = ChainFollower::start(&fixture.audit(), reader()).unwrap_err();
+    let problem = ChainFollower::start(&fixture.audit(), reader()).unwrap_err().to_string();
     assert!(problem.contains("another program writes it"), "{problem}");
     first.finish(Instant::now() + SOON).unwrap();
     complete(&fixture);
@@ -340,12 +340,12 @@ fn after_an_error_the_log_goes_on_behind_its_last_whole_line() {
     // Somebody writes into the file: that is an error, and the next round finds its way.
     let path = fixture.audit().join("gateway-default.jsonl");
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    assert!(writer.round(&stop).unwrap_err().contains("another program has changed it"));
+    assert!(writer.round(&stop).unwrap_err().to_string().contains("another program has changed it"));
     assert!(writer.round(&stop).unwrap());
     assert!(written(&fixture) == whole);
     // A file that is gone is written anew.
     fs::remove_file(&path).unwrap();
-    assert!(writer.round(&stop).unwrap_err().contains("moved or removed"));
+    assert!(writer.round(&stop).unwrap_err().to_string().contains("moved or removed"));
     assert!(writer.round(&stop).unwrap());
     assert!(written(&fixture) == whole);
 }
@@ -401,7 +401,7 @@ fn a_full_disk_is_waited_out() {
     };
     for share in [5, 3, 2] {
         limit(Some(whole.len() as u64 / share));
-        let problem = writer.round(&stop).unwrap_err();
+        let problem = writer.round(&stop).unwrap_err().to_string();
         assert!(problem.contains("gateway-default.jsonl"), "{problem}");
         assert!(whole.starts_with(&written(&fixture)));
     }

@@ -1,4 +1,4 @@
-//! What a record is as an event. The members are those of the messages of Agent Assembly.
+//! Mapping of ledger records to webhook events, with the member names of Agent Assembly's messages.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use proctor_core::id::ApprovalId;
 use proctor_core::json::Json;
 use proctor_core::record::{Envelope, RecordKind};
 use proctor_core::time::Timestamp;
-use proctor_ledger::Reader;
 use proctor_ledger::reader::{PageBound, Record};
 use proctor_ledger::store::{Filter, Order};
+use proctor_ledger::{ReadError, Reader};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
@@ -17,30 +17,30 @@ use proctor_policy::evaluate::anomaly_rule;
 
 use super::EventKind;
 use crate::agents::{Agents, StatusChange};
-use crate::subject::{Subject, assembly_decision, hex, short_hash};
+use crate::loaded_record::{LoadedRecord, assembly_decision, hex, short_hash};
 
-/// Arguments beyond this are left out of an event; the record has them.
+/// Largest arguments in an event, in bytes; longer ones are only in the record.
 const MAX_ARGUMENTS: usize = 256 * 1024;
 
-/// Texts beyond this are left out of an alert's context.
+/// Largest text in an alert's context, in bytes; longer ones are left out.
 const MAX_CONTEXT: usize = 4096;
 
-/// An event that is ready to be sent.
+/// Serialised event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
-    /// The record's identifier: the same each time the event is sent.
+    /// Record identifier: the same at each retry, so that receivers can drop duplicates.
     pub id: String,
-    /// The event as JSON.
+    /// JSON text.
     pub body: String,
 }
 
-/// The events of a record, of the kinds that are wanted. `agents` is what the records before it say.
+/// Events of a record, of the `wanted` kinds. `agents` is the state before this record.
 pub(super) fn of(
     record: &Record,
     reader: &Reader,
     agents: &Agents,
     wanted: &BTreeSet<EventKind>,
-) -> Result<Vec<Event>, String> {
+) -> Result<Vec<Event>, ReadError> {
     let envelope = &record.envelope;
     let status = agents.would_change(envelope);
     let mut kinds: Vec<EventKind> = match envelope.kind {
@@ -59,32 +59,32 @@ pub(super) fn of(
     if kinds.is_empty() {
         return Ok(Vec::new());
     }
-    let subject = Subject::read(reader, record)?;
-    Ok(kinds.into_iter().map(|kind| event(kind, &subject, agents, status)).collect())
+    let loaded = LoadedRecord::read(reader, record)?;
+    Ok(kinds.into_iter().map(|kind| event(kind, &loaded, agents, status)).collect())
 }
 
-fn event(kind: EventKind, subject: &Subject, agents: &Agents, status: Option<StatusChange>) -> Event {
+fn event(kind: EventKind, loaded: &LoadedRecord, agents: &Agents, status: Option<StatusChange>) -> Event {
     let payload = match kind {
-        EventKind::ApprovalRequested => approval_requested(subject),
-        EventKind::BudgetThresholdHit => budget_threshold_hit(subject),
-        EventKind::AgentStatusChanged => agent_status_changed(subject, status.unwrap_or_default()),
-        EventKind::AlertTriggered => alert_triggered(subject),
-        EventKind::DataLeak => data_leak(subject),
-        EventKind::AuditAction if is_reported(&subject.envelope) => reported_action(subject),
-        EventKind::AuditAction => audit_action(subject, agents),
+        EventKind::ApprovalRequested => approval_requested(loaded),
+        EventKind::BudgetThresholdHit => budget_threshold_hit(loaded),
+        EventKind::AgentStatusChanged => agent_status_changed(loaded, status.unwrap_or_default()),
+        EventKind::AlertTriggered => alert_triggered(loaded),
+        EventKind::DataLeak => data_leak(loaded),
+        EventKind::AuditAction if is_reported(&loaded.envelope) => reported_action(loaded),
+        EventKind::AuditAction => audit_action(loaded, agents),
     };
-    let id = subject.envelope.id.to_string();
+    let id = loaded.envelope.id.to_string();
     let body = Json::object()
         .with("event_id", id.as_str())
         .with("event_type", kind.word())
-        .with("published_at", moment(subject.envelope.time))
+        .with("published_at", moment(loaded.envelope.time))
         .with("source", "aa-gateway")
         .with("payload", payload)
         .to_string();
     Event { id, body }
 }
 
-/// Whether a record is what an agent says in an event of its own.
+/// Whether a record is an event that an agent reported.
 fn is_reported(envelope: &Envelope) -> bool {
     envelope.kind == RecordKind::Observation && envelope.code == "event" && envelope.door == "assembly"
 }
@@ -93,8 +93,8 @@ fn is_leak(code: &str) -> bool {
     matches!(code, "leak" | "exfiltration" | "credential_detected")
 }
 
-/// Whether a decision asks for an approval that was not asked for before.
-fn asks_first(record: &Record, reader: &Reader) -> Result<bool, String> {
+/// Whether a decision is the first to ask for its approval.
+fn asks_first(record: &Record, reader: &Reader) -> Result<bool, ReadError> {
     let envelope = &record.envelope;
     let (Some(Effect::Ask), Some(approval)) = (envelope.decision, envelope.approval) else {
         return Ok(false);
@@ -102,28 +102,28 @@ fn asks_first(record: &Record, reader: &Reader) -> Result<bool, String> {
     let filter = Filter { approval: Some(approval), kinds: vec![RecordKind::Decision], ..Filter::default() };
     let one = PageBound { records: 1, ..PageBound::default() };
     match reader.records_in_pages(filter, Order::Ascending, one).next() {
-        Some(first) => Ok(first.map_err(|error| error.to_string())?.seq == record.seq),
+        Some(first) => Ok(first?.seq == record.seq),
         None => Ok(true),
     }
 }
 
-fn approval_requested(subject: &Subject) -> Json {
-    let envelope = &subject.envelope;
-    let decision = subject.decision();
+fn approval_requested(loaded: &LoadedRecord) -> Json {
+    let envelope = &loaded.envelope;
+    let decision = loaded.decision();
     let approvers = decision.map(|decision| decision.approvers).unwrap_or_default();
     Json::object()
         .with("approval_id", envelope.approval.as_ref().map(ApprovalId::to_string))
         .with("agent_id", agent_id(envelope))
-        .with("action_summary", summary(subject))
-        .with("action_context_json", arguments(subject))
+        .with("action_summary", summary(loaded))
+        .with("action_context_json", arguments(loaded))
         .with("expires_at_unix_ms", envelope.expires.map_or(0, millis))
         .with("notify_user_ids", approvers.into_iter().map(Json::from).collect::<Vec<_>>())
 }
 
-fn budget_threshold_hit(subject: &Subject) -> Json {
-    let member = |name: &str| subject.body.get(name).cloned().unwrap_or(Json::Null);
+fn budget_threshold_hit(loaded: &LoadedRecord) -> Json {
+    let member = |name: &str| loaded.body.get(name).cloned().unwrap_or(Json::Null);
     Json::object()
-        .with("agent_id", agent_id(&subject.envelope))
+        .with("agent_id", agent_id(&loaded.envelope))
         .with("current_spend", number(&member("spent")))
         .with("budget_limit", number(&member("limit")))
         .with("percent_used", member("percent"))
@@ -132,24 +132,24 @@ fn budget_threshold_hit(subject: &Subject) -> Json {
         .with("budget", member("key"))
 }
 
-fn agent_status_changed(subject: &Subject, (old, new): StatusChange) -> Json {
+fn agent_status_changed(loaded: &LoadedRecord, (old, new): StatusChange) -> Json {
     Json::object()
-        .with("agent_id", agent_id(&subject.envelope))
+        .with("agent_id", agent_id(&loaded.envelope))
         .with("old_status", old)
         .with("new_status", new)
-        .with("reason", subject.envelope.rule.as_str())
+        .with("reason", loaded.envelope.rule.as_str())
 }
 
-fn alert_triggered(subject: &Subject) -> Json {
-    let envelope = &subject.envelope;
-    let about = subject.linked.as_deref();
+fn alert_triggered(loaded: &LoadedRecord) -> Json {
+    let envelope = &loaded.envelope;
+    let about = loaded.linked.as_deref();
     let rule = about.map_or(&envelope.rule, |about| &about.envelope.rule);
     let rule = if rule.is_empty() { &envelope.code } else { rule };
-    // What gave the alarm, whatever rule had the last word on the action.
+    // The rule that raised the alarm, not the one that decided the action.
     let rule = anomaly_rule(&envelope.code).unwrap_or(rule);
     let (severity, meaning) = alert(&envelope.code);
-    let action = about.map_or(envelope.tool.as_str(), Subject::action_name);
-    let problem = subject.body.get("problem").and_then(Json::as_str).filter(|text| text.len() <= MAX_CONTEXT);
+    let action = about.map_or(envelope.tool.as_str(), LoadedRecord::action_name);
+    let problem = loaded.body.get("problem").and_then(Json::as_str).filter(|text| text.len() <= MAX_CONTEXT);
     let description = match problem {
         Some(problem) => problem.to_owned(),
         None if action.is_empty() => meaning.to_owned(),
@@ -162,7 +162,7 @@ fn alert_triggered(subject: &Subject) -> Json {
     if let Some(about) = about {
         context.push("decision_id", about.envelope.id.to_string());
     }
-    for (name, value) in subject.body.as_object().unwrap_or_default() {
+    for (name, value) in loaded.body.as_object().unwrap_or_default() {
         if let Some(text) = value.as_str()
             && text.len() <= MAX_CONTEXT
             && !["door", "action", "decision_id"].contains(&name.as_str())
@@ -179,7 +179,7 @@ fn alert_triggered(subject: &Subject) -> Json {
         .with("context", context)
 }
 
-/// How bad an alarm is, and what it means.
+/// Severity and description of an alarm's code.
 fn alert(code: &str) -> (&'static str, &'static str) {
     match code {
         "exfiltration" => ("CRITICAL", "an action that reaches a host carries a secret"),
@@ -194,9 +194,9 @@ fn alert(code: &str) -> (&'static str, &'static str) {
     }
 }
 
-fn data_leak(subject: &Subject) -> Json {
-    let envelope = &subject.envelope;
-    let about = subject.linked.as_deref().unwrap_or(subject);
+fn data_leak(loaded: &LoadedRecord) -> Json {
+    let envelope = &loaded.envelope;
+    let about = loaded.linked.as_deref().unwrap_or(loaded);
     let found = about.finding_kinds();
     let kinds: BTreeSet<&str> = found.iter().copied().collect();
     let nanos = u64::try_from(envelope.time.micros()).unwrap_or(0).saturating_mul(1000);
@@ -209,29 +209,29 @@ fn data_leak(subject: &Subject) -> Json {
         .with("policy_name", about.policy_doc())
 }
 
-fn audit_action(subject: &Subject, agents: &Agents) -> Json {
-    let envelope = &subject.envelope;
+fn audit_action(loaded: &LoadedRecord, agents: &Agents) -> Json {
+    let envelope = &loaded.envelope;
     let effect = envelope.decision.unwrap_or(Effect::Deny);
-    let decision = subject.decision();
+    let decision = loaded.decision();
     let lineage = agents.lineage(&envelope.principal);
     let lineage = lineage.as_ref();
     let mut out = Json::object()
         .with("event_id", envelope.id.to_string())
         .with("agent_id", agent_id(envelope))
         .with("occurred_at", moment(envelope.time))
-        .with("action_type", subject.action_type())
+        .with("action_type", loaded.action_type())
         .with("decision", assembly_decision(effect).1)
-        .with("trace_id", subject.metadata("trace_id"))
-        .with("span_id", subject.metadata("span_id"));
+        .with("trace_id", loaded.metadata("trace_id"))
+        .with("span_id", loaded.metadata("span_id"));
     if effect.lets_through() {
         let detail =
-            Json::object().with("tool_name", subject.action_name()).with("args_json", arguments(subject));
+            Json::object().with("tool_name", loaded.action_name()).with("args_json", arguments(loaded));
         out.push("tool_call", detail);
     } else {
         let reason = decision.as_ref().map_or("", |decision| decision.reason.as_str());
         let detail = Json::object()
             .with("policy_rule", envelope.rule.as_str())
-            .with("blocked_action", subject.action_name())
+            .with("blocked_action", loaded.action_name())
             .with("reason", reason);
         out.push("violation", detail);
     }
@@ -239,7 +239,7 @@ fn audit_action(subject: &Subject, agents: &Agents) -> Json {
     out.push("root_agent_id", lineage.map(|lineage| lineage.root.clone()));
     out.push("parent_agent_id", lineage.and_then(|lineage| lineage.parent.clone()));
     out.push("team_id", envelope.team.as_str());
-    out.push("session_id", session_id(subject));
+    out.push("session_id", session_id(loaded));
     out.push("delegation_reason", lineage.and_then(|lineage| lineage.reason.clone()));
     out.push("spawned_by_tool", lineage.and_then(|lineage| lineage.tool.clone()));
     out.push("depth", lineage.map(|lineage| lineage.depth));
@@ -250,10 +250,10 @@ fn audit_action(subject: &Subject, agents: &Agents) -> Json {
     out
 }
 
-/// An event as the agent reported it, with the names of the message.
-fn reported_action(subject: &Subject) -> Json {
-    let envelope = &subject.envelope;
-    let data = subject.body.get("data");
+/// Payload of an event that an agent reported, with the message's member names.
+fn reported_action(loaded: &LoadedRecord) -> Json {
+    let envelope = &loaded.envelope;
+    let data = loaded.body.get("data");
     let said = |name: &str| data.and_then(|data| data.get(name));
     let id = said("event_id").and_then(Json::as_str).map_or_else(|| envelope.id.to_string(), str::to_owned);
     let seconds = said("occurred_at_s").and_then(|at| Decimal::from_str_exact(&at.to_string()).ok());
@@ -293,23 +293,23 @@ fn agent_id(envelope: &Envelope) -> Json {
         .with("agent_id", if envelope.agent.is_empty() { &*envelope.principal } else { &*envelope.agent })
 }
 
-/// The session as the audit log has it, so that both can be put side by side; else ours.
-fn session_id(subject: &Subject) -> String {
-    let trace = subject.metadata("trace_id");
+/// Session id as in the audit log, so that both can be joined; else the ledger's session.
+fn session_id(loaded: &LoadedRecord) -> String {
+    let trace = loaded.metadata("trace_id");
     if trace.is_empty() {
-        return subject.envelope.session.map(|session| session.to_string()).unwrap_or_default();
+        return loaded.envelope.session.map(|session| session.to_string()).unwrap_or_default();
     }
     hex(short_hash(&trace))
 }
 
-fn summary(subject: &Subject) -> String {
-    let kind = subject.action_text("kind").replace('_', " ");
-    let name = subject.action_name();
+fn summary(loaded: &LoadedRecord) -> String {
+    let kind = loaded.action_text("kind").replace('_', " ");
+    let name = loaded.action_name();
     if kind.is_empty() { name.to_owned() } else { format!("{kind}: {name}") }
 }
 
-fn arguments(subject: &Subject) -> String {
-    subject.arguments().filter(|text| text.len() <= MAX_ARGUMENTS).unwrap_or_default()
+fn arguments(loaded: &LoadedRecord) -> String {
+    loaded.arguments().filter(|text| text.len() <= MAX_ARGUMENTS).unwrap_or_default()
 }
 
 fn moment(time: Timestamp) -> Json {
@@ -320,7 +320,7 @@ fn millis(time: Timestamp) -> i64 {
     time.micros().div_euclid(1000)
 }
 
-/// A decimal that is kept as text, as a number.
+/// Converts a decimal in a string to a JSON number.
 fn number(value: &Json) -> Json {
     match value.as_str().and_then(|text| Decimal::from_str_exact(text).ok()) {
         Some(amount) => Json::Number(amount.to_string().into()),

@@ -1,4 +1,4 @@
-//! How far events are delivered, kept in a file.
+//! Delivery watermark, persisted in a file.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use proctor_ledger::Reader;
 
-/// The sequence after the last record that was passed on.
+use crate::error::PositionError;
+
+/// Sequence after the last record whose events were delivered.
 #[derive(Debug)]
 pub(super) struct Position {
     file: PathBuf,
@@ -19,19 +21,17 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Where to go on; at the ledger's end if there is no file.
-    pub(super) fn open(state: &Path, reader: &Reader) -> Result<Position, String> {
+    /// Reads the watermark; without a file it is the ledger's end.
+    pub(super) fn open(state: &Path, reader: &Reader) -> Result<Position, PositionError> {
         let file = state.join("run").join("webhook.position");
-        let size = reader.size().map_err(|error| error.to_string())?;
+        let size = reader.size()?;
         let kept = match fs::read_to_string(&file) {
-            Ok(text) => Some(text.trim().parse::<u64>().map_err(|_| {
-                format!(
-                    "{}: expected a number: remove the file to go on with what is recorded from now on",
-                    file.display()
-                )
-            })?),
+            Ok(text) => match text.trim().parse::<u64>() {
+                Ok(kept) => Some(kept),
+                Err(_) => return Err(PositionError::NotANumber { path: file }),
+            },
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(format!("{}: {error}", file.display())),
+            Err(source) => return Err(PositionError::Io { path: file, source }),
         };
         if kept.is_some_and(|kept| kept > size) {
             log::warn!(
@@ -42,18 +42,18 @@ impl Position {
         let mut position =
             Position { file, next, written: next, written_at: Instant::now(), is_failing: false };
         if kept != Some(next) {
-            // What is recorded before the first delivery must not be lost by a kill.
+            // Written at once: a kill before the first delivery must not skip records.
             position.write()?;
         }
         Ok(position)
     }
 
-    /// The first record that is not passed on.
+    /// Sequence of the first undelivered record.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// A record was passed on. What was delivered is written at once, what had no event now and then.
+    /// Advances the watermark past a record. Written at once after a delivery, else at most once a second.
     pub(super) fn passed(&mut self, seq: u64, was_delivered: bool) {
         self.next = seq + 1;
         if was_delivered || super::is_due(self.written_at) {
@@ -61,7 +61,8 @@ impl Position {
         }
     }
 
-    /// Writes it, if it changed. A failure is said once: the events since are then delivered again at the next start.
+    /// Writes the watermark, if it changed. A failure is logged once; events after the written one are then delivered again at the
+    /// next start.
     pub(super) fn keep(&mut self) {
         if self.written == self.next {
             return;
@@ -75,9 +76,9 @@ impl Position {
         }
     }
 
-    fn write(&mut self) -> Result<(), String> {
+    fn write(&mut self) -> Result<(), PositionError> {
         let draft = self.file.with_extension("position.new");
-        let describe = |error: std::io::Error| format!("{}: {error}", self.file.display());
+        let describe = |source: std::io::Error| PositionError::Io { path: self.file.clone(), source };
         let mut options = fs::OpenOptions::new();
         let mut handle =
             options.write(true).create(true).truncate(true).mode(0o600).open(&draft).map_err(describe)?;

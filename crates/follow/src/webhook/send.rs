@@ -1,4 +1,4 @@
-//! One try to deliver one event.
+//! One delivery attempt of one event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,35 +12,36 @@ use zeroize::Zeroizing;
 
 use super::WebhookSettings;
 use super::events::Event;
-use crate::subject::hex;
+use crate::error::{WebhookError, innermost};
+use crate::loaded_record::hex;
 
-/// How much of an answer is read: only so that the connection can be used again.
+/// Most bytes of a response that are read, so that the connection can be reused.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// How often a try looks whether the time to drain is over.
+/// Interval at which an attempt checks the drain's deadline.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What became of a try.
+/// Outcome of an attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
-    /// The receiver took it.
+    /// Status 2xx.
     Delivered,
-    /// The receiver will never take it: its status.
+    /// Status 4xx other than 408 and 429: retrying would not help.
     Refused(u16),
-    /// It is to be tried again.
+    /// Any other outcome: to be retried.
     Failed {
-        /// What happened.
+        /// Cause.
         why: String,
-        /// How long the receiver asked to wait.
+        /// `Retry-After` of the response.
         wait: Option<Duration>,
     },
 }
 
-/// Posts events.
+/// HTTP client that signs and posts events.
 pub(super) struct Sender {
     client: Client,
     url: Url,
-    /// The receiver without path and query, which may hold a secret.
+    /// Origin of the URL for log messages: path and query may hold a secret.
     shown: String,
     secret: Option<Zeroizing<String>>,
     attempt: Duration,
@@ -53,34 +54,34 @@ impl Sender {
         settings: &WebhookSettings,
         attempt: Duration,
         clock: Arc<dyn Clock>,
-    ) -> Result<Sender, String> {
+    ) -> Result<Sender, WebhookError> {
         let url = checked(&settings.url)?;
         let secret = settings.secret.clone();
         if secret.as_ref().is_some_and(|secret| secret.is_empty()) {
-            return Err("the webhook's secret is empty: give one, or none at all".to_owned());
+            return Err(WebhookError::EmptySecret);
         }
         let mut builder = Client::builder()
             .user_agent(concat!("proctor/", env!("CARGO_PKG_VERSION")))
-            // A redirect could take events to somebody else.
+            // A redirect could send events to another receiver.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .timeout(attempt)
-            // What is tried again is decided in one place.
+            // Retries are decided by the delivery loop alone.
             .retry(reqwest::retry::never());
         if url.scheme() == "http" {
             // No certificates are needed, so a machine without any must not fail on them.
             builder = builder.tls_certs_only([]);
         }
-        let client = builder.build().map_err(|error| format!("the webhook: {}", innermost(&error)))?;
+        let client = builder.build().map_err(WebhookError::Client)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| format!("the webhook: {error}"))?;
+            .map_err(WebhookError::Runtime)?;
         let shown = url.origin().ascii_serialization();
         Ok(Sender { client, url, shown, secret, attempt, clock, runtime })
     }
 
-    /// Tries once. Ends early when `is_over` says so.
+    /// Makes one attempt. Aborts when `is_over` returns true.
     pub(super) fn send(&self, event: &Event, is_over: &dyn Fn() -> bool) -> Reply {
         self.runtime.block_on(async {
             let exchange = tokio::time::timeout(self.attempt, self.exchange(event));
@@ -125,7 +126,7 @@ impl Sender {
         let wait = asked.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
         let mut bytes = 0usize;
         while bytes < ANSWER_BYTES {
-            // The status has been said: an answer that breaks off does not change it.
+            // The status is known already: a truncated body does not change the outcome.
             let Ok(Some(chunk)) = response.chunk().await else { break };
             bytes = bytes.saturating_add(chunk.len());
         }
@@ -155,28 +156,16 @@ pub(super) fn signature(secret: &[u8], timestamp: &str, body: &[u8]) -> String {
     format!("v1={}", hex(mac.finalize().into_bytes()))
 }
 
-/// The URL, if events can be sent to it. It may hold a secret, so errors do not repeat it.
-fn checked(text: &str) -> Result<Url, String> {
-    let url =
-        Url::parse(text.trim()).map_err(|error| format!("the webhook's URL cannot be read: {error}"))?;
+/// Parses and validates the receiver's URL.
+fn checked(text: &str) -> Result<Url, WebhookError> {
+    let url = Url::parse(text.trim()).map_err(WebhookError::Url)?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err("the webhook's URL must begin with http:// or https:// and name a host".to_owned());
+        return Err(WebhookError::Scheme);
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("the webhook's URL holds a user name or password: use a secret instead".to_owned());
+        return Err(WebhookError::Credentials);
     }
     Ok(url)
-}
-
-/// The cause at the bottom, which says most and does not repeat the URL.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
-    let mut text = "the connection failed".to_owned();
-    while let Some(inner) = cause {
-        text = inner.to_string();
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]
@@ -213,7 +202,7 @@ mod tests {
     fn only_addresses_that_can_be_posted_to_are_taken_and_none_is_repeated() {
         assert!(checked(" https://hooks.example/a?b=c ").is_ok());
         for bad in ["", "hooks.example/hunter2", "ftp://h/hunter2", "https://u:hunter2@h/", "http:///"] {
-            let problem = checked(bad).unwrap_err();
+            let problem = checked(bad).unwrap_err().to_string();
             assert!(!problem.contains("hunter2"), "{problem}");
         }
     }

@@ -13,7 +13,7 @@ use crate::fixture::{Fixture, SECRET, append, decide, envelope, registered};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// What a receiver got.
+/// Request as the receiver read it.
 struct Got {
     head: Vec<String>,
     text: String,
@@ -305,7 +305,7 @@ fn what_cannot_be_delivered_in_time_is_delivered_at_the_next_start() {
     let handle = follow(&fixture, settings(&url), &ledger);
     alarm(&ledger, "one");
     alarm(&ledger, "two");
-    let problem = handle.finish(Instant::now() + Duration::from_millis(300)).unwrap_err();
+    let problem = handle.finish(Instant::now() + Duration::from_millis(300)).unwrap_err().to_string();
     assert!(problem.contains("the next start goes on at record"), "{problem}");
     let (url, got) = receiver(&[]);
     let handle = follow(&fixture, settings(&url), &ledger);
@@ -321,7 +321,8 @@ fn a_position_that_cannot_be_read_is_said() {
     std::fs::write(fixture.state().path().join("run/webhook.position"), "here\n").unwrap();
     let problem =
         WebhookFollower::start(settings("http://127.0.0.1:1"), ledger.reader(), fixture.state().path())
-            .unwrap_err();
+            .unwrap_err()
+            .to_string();
     assert!(problem.contains("expected a number"), "{problem}");
 }
 
@@ -330,13 +331,19 @@ fn settings_show_no_secret() {
     let shown = format!("{:?}", settings("https://hooks.example/path-token"));
     assert!(!shown.contains("shared-secret") && !shown.contains("path-token"), "{shown}");
     assert!("audit.action".parse::<EventKind>().is_ok());
-    assert!("audit.actions".parse::<EventKind>().unwrap_err().contains("there are approval.requested"));
+    assert!(
+        "audit.actions"
+            .parse::<EventKind>()
+            .unwrap_err()
+            .to_string()
+            .contains("there are approval.requested")
+    );
 }
 
 #[test]
 fn pauses_are_shortened_by_half_at_most() {
     for _ in 0..100 {
-        let pause = by_chance(Duration::from_secs(60));
+        let pause = jittered(Duration::from_secs(60));
         assert!((Duration::from_secs(30)..=Duration::from_secs(60)).contains(&pause));
     }
 }

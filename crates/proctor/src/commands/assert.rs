@@ -38,7 +38,8 @@ const LONGEST_NAME: usize = 1024;
 const NO_PLUGIN: &str = "no plugin can answer here: nobody would submit its result";
 
 pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
-    let destinations = proctor_report::destinations(&arguments.report).map_err(Failure::list)?;
+    let destinations = proctor_report::destinations(&arguments.report)
+        .map_err(|mistakes| Failure::list(mistakes.iter().map(ToString::to_string)))?;
     let input::Input { trace_text, trace_source, from_ledger, assertions_file, assertions_text } =
         input::read(context, arguments)?;
     let loaded = load::read(&assertions_file, &assertions_text)?;
@@ -74,7 +75,7 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
     print(context, &findings)?;
     let code = exit_code(&findings);
     if !unwritten.is_empty() {
-        return Err(Failure::list(unwritten));
+        return Err(Failure::list(unwritten.iter().map(ToString::to_string)));
     }
     Ok(code)
 }

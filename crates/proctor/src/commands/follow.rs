@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use crate::config::{Config, WebhookConfig};
 use crate::failure::Failure;
 use proctor_engine::Engine;
-use proctor_follow::{ChainFollower, EventKind, Handle, WebhookFollower, WebhookSettings};
+use proctor_follow::{ChainFollower, EventKind, Handle, UnknownEvent, WebhookFollower, WebhookSettings};
 
 /// How long the chained log may take to be completed when a server stops; what is left is completed at the next start.
 const LOG_DRAIN: Duration = Duration::from_secs(60);
@@ -26,8 +26,8 @@ impl Followers {
     pub fn start(config: &Config, engine: &Engine) -> Result<Followers, Failure> {
         let reader = || engine.ledger().reader();
         let log = config.assembly.audit_dir.as_deref().map(|folder| ChainFollower::start(folder, reader()));
-        let webhook = config.webhook.as_ref().map(|webhook| {
-            WebhookFollower::start(webhook_settings(webhook)?, reader(), &config.engine.state)
+        let webhook = config.webhook.as_ref().map(|webhook| -> Result<Handle, Failure> {
+            Ok(WebhookFollower::start(webhook_settings(webhook)?, reader(), &config.engine.state)?)
         });
         Ok(Followers { log: log.transpose()?, webhook: webhook.transpose()? })
     }
@@ -45,7 +45,7 @@ impl Followers {
     }
 }
 
-fn webhook_settings(config: &WebhookConfig) -> Result<WebhookSettings, String> {
+fn webhook_settings(config: &WebhookConfig) -> Result<WebhookSettings, Failure> {
     let secret = match (&config.secret_env, &config.secret_file) {
         (None, None) => None,
         (Some(variable), None) => {
@@ -56,15 +56,15 @@ fn webhook_settings(config: &WebhookConfig) -> Result<WebhookSettings, String> {
             let secret = std::fs::read_to_string(file);
             Some(secret.map_err(|error| format!("webhook: {}: {error}", file.display()))?)
         }
-        (Some(_), Some(_)) => return Err("webhook: give `secret_env` or `secret_file`, not both".to_owned()),
+        (Some(_), Some(_)) => return Err("webhook: give `secret_env` or `secret_file`, not both".into()),
     };
     let secret = secret.map(|secret| Zeroizing::new(secret.trim_end().to_owned()));
     if secret.as_ref().is_some_and(|secret| secret.len() < 16) {
-        return Err("webhook: a secret has at least 16 bytes".to_owned());
+        return Err("webhook: a secret has at least 16 bytes".into());
     }
     let events = match &config.events {
         None => EventKind::usual(),
-        Some(words) => words.iter().map(|word| word.parse()).collect::<Result<_, String>>()?,
+        Some(words) => words.iter().map(|word| word.parse()).collect::<Result<_, UnknownEvent>>()?,
     };
     Ok(WebhookSettings { url: config.url.clone(), secret, events })
 }
