@@ -1,4 +1,4 @@
-//! What waits for a person, and telling the agent's library when it was decided.
+//! Pending approvals, and pushing their outcomes to the agent's library.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,41 +12,40 @@ use proctor_wire::assembly::proto::event::v1::ApprovalDecision;
 use proctor_wire::assembly::proto::gateway::v1::{Decision, InvalidationEvent, invalidation_event::Payload};
 use tokio::sync::{broadcast, watch};
 
-use super::holder::Holder;
-use super::talk::{Trouble, say};
+use super::outage_log::OutageLog;
+use super::token_owner::TokenOwnerWatch;
 use proctor_system::{SystemClock, SystemRandomness};
 
-/// How many may wait at once.
+/// Limit of pending approvals.
 const MAX_WAITING: usize = 10_000;
-/// How many outcomes are kept of which nobody here has asked yet: one may come before the answer to its query.
+/// Limit of outcomes without a pending approval: one can arrive before the answer to its query.
 const MAX_EARLY: usize = 1024;
-/// How long an answer waits for the first stream of outcomes: what is decided after the answer is then heard.
-const OPENING: Duration = Duration::from_millis(500);
-/// How many pushes a connection may be behind.
+/// Delay of an answer until the first stream of outcomes is open, so that a decision right after the answer is not missed.
+const STREAM_TIMEOUT: Duration = Duration::from_millis(500);
+/// Channel capacity: a connection that falls further behind loses pushes.
 const MAX_PUSHES: usize = 1024;
-/// How long to wait after a lost stream, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Initial and maximum backoff after a lost stream.
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
-/// The approvals of this runtime's queries.
+/// Pending approvals of this runtime's queries, and the channel for their outcomes.
 #[derive(Debug)]
 pub(crate) struct Approvals {
     known: Mutex<Known>,
     pushes: broadcast::Sender<Push>,
-    /// Whether nobody has to wait for the first stream of outcomes any more.
+    /// Whether answers need no longer wait for the first stream of outcomes.
     is_open: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The approvals that wait, the oldest first.
+    /// Ids of pending approvals, oldest first.
     waiting: VecDeque<String>,
-    /// Outcomes of approvals that are not known here, the oldest first.
+    /// Outcomes without a pending approval, oldest first.
     early: VecDeque<(String, bool)>,
 }
 
 impl Approvals {
-    /// None yet.
     pub(crate) fn new() -> Approvals {
         Approvals {
             known: Mutex::default(),
@@ -55,12 +54,12 @@ impl Approvals {
         }
     }
 
-    /// Everything that libraries are told from now on.
+    /// A receiver of all later pushes.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Push> {
         self.pushes.subscribe()
     }
 
-    /// Remembers an approval of the gateway; of too many the oldest is forgotten, and the library hears of it when it asks again.
+    /// Adds an approval that the gateway decides. At the limit the oldest is evicted; its library learns the outcome by repeating the query.
     pub(crate) fn remember(&self, approval_id: &str) {
         if approval_id.is_empty() {
             return;
@@ -71,7 +70,7 @@ impl Approvals {
             drop(known);
             return self.push(approval_id, outcome.is_some_and(|(_, approved)| approved), "", "");
         }
-        // Whoever asks again while it waits is told the same one.
+        // A repeated query gets the same approval.
         if known.waiting.iter().any(|id| id == approval_id) {
             return;
         }
@@ -81,16 +80,16 @@ impl Approvals {
         known.waiting.push_back(approval_id.to_owned());
     }
 
-    /// Waits a moment until outcomes are listened to, if they never were; once is enough.
-    pub(crate) async fn opening(&self) {
+    /// Waits, for a bounded time and only until the first success or timeout, for the stream of outcomes.
+    pub(crate) async fn wait_for_stream(&self) {
         let mut is_open = self.is_open.subscribe();
-        let opening = tokio::time::timeout(OPENING, is_open.wait_for(|is_open| *is_open)).await;
+        let opening = tokio::time::timeout(STREAM_TIMEOUT, is_open.wait_for(|is_open| *is_open)).await;
         if opening.is_err() {
             self.is_open.send_replace(true);
         }
     }
 
-    /// Makes an approval that nobody here can give: it is refused when its time is over. None: too many wait.
+    /// Creates a local approval, which nobody can grant: it is denied after `time`. `None` at the limit of pending approvals.
     pub(crate) fn open(self: &Arc<Self>, time: Duration) -> Option<String> {
         let id = ApprovalId::new(SystemClock.now(), &SystemRandomness).to_string();
         {
@@ -110,7 +109,7 @@ impl Approvals {
         Some(id)
     }
 
-    /// The gateway has decided. One that is not known here is of somebody else, or its query is not answered yet.
+    /// Handles an outcome of the gateway. An unknown approval belongs to another runtime, or its query is not answered yet.
     fn decided(&self, approval_id: String, approved: bool) {
         let mut known = self.known();
         if known.take(&approval_id) {
@@ -123,7 +122,7 @@ impl Approvals {
         known.early.push_back((approval_id, approved));
     }
 
-    /// Tells the libraries.
+    /// Pushes an outcome to all connected libraries.
     fn push(&self, approval_id: &str, approved: bool, decided_by: &str, reason: &str) {
         let decision = ApprovalDecision {
             approval_id: approval_id.to_owned(),
@@ -140,30 +139,36 @@ impl Approvals {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Listens for ever to what the gateway says about approvals, as soon as there is a token.
-    pub(crate) async fn follow(self: Arc<Self>, client: Client, subscriber: String, mut holder: Holder) {
-        let trouble = Trouble::default();
-        let (mut pause, mut seen) = (FIRST_PAUSE, 0);
+    /// Background task: follows the gateway's stream of outcomes, as soon as there is a token.
+    pub(crate) async fn follow(
+        self: Arc<Self>,
+        client: Client,
+        subscriber: String,
+        mut holder: TokenOwnerWatch,
+    ) {
+        let outage = OutageLog::default();
+        let (mut pause, mut seen) = (MIN_BACKOFF, 0);
         let mut last = None;
         loop {
             let Some(agent) = holder.known().await else { return };
-            // Numbers are those of a team.
+            // Sequence numbers are per team, and another owner may be of another one.
             if last.replace(agent.clone()).is_some_and(|last| last != agent) {
                 seen = 0;
             }
             let before = seen;
             let ended = tokio::select! {
-                ended = self.follow_once(&client, &subscriber, &mut seen, &trouble) => ended,
+                ended = self.follow_once(&client, &subscriber, &mut seen, &outage) => ended,
                 () = holder.changed() => continue,
             };
             if let Err(error) = ended {
                 if error.code() == Some(Code::Unimplemented) {
                     self.is_open.send_replace(true);
-                    return say("the gateway does not tell outcomes of approvals");
+                    log::info!("the gateway does not tell outcomes of approvals");
+                    return;
                 }
-                trouble.began(|| format!("outcomes of approvals are not heard: {error}"));
+                outage.failed(|| format!("outcomes of approvals are not heard: {error}"));
             }
-            pause = if seen == before { pause.saturating_mul(2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
+            pause = if seen == before { pause.saturating_mul(2).min(MAX_BACKOFF) } else { MIN_BACKOFF };
             tokio::time::sleep(pause).await;
         }
     }
@@ -173,21 +178,21 @@ impl Approvals {
         client: &Client,
         subscriber: &str,
         seen: &mut u64,
-        trouble: &Trouble,
+        outage: &OutageLog,
     ) -> Result<(), ClientError> {
         let mut events = client.subscribe_invalidations(subscriber, *seen).await?;
         self.is_open.send_replace(true);
-        trouble.ended("outcomes of approvals are heard again");
+        outage.recovered("outcomes of approvals are heard again");
         while let Some(event) = events.next().await? {
             let seq = event.seq;
-            self.obey(event);
+            self.apply(event);
             *seen = seq;
             events.acknowledge(seq).await?;
         }
         Ok(())
     }
 
-    fn obey(&self, event: InvalidationEvent) {
+    fn apply(&self, event: InvalidationEvent) {
         let Some(Payload::ApprovalResolved(resolved)) = event.payload else { return };
         match resolved.decision() {
             Decision::Approved => self.decided(resolved.request_id, true),
@@ -198,7 +203,7 @@ impl Approvals {
 }
 
 impl Known {
-    /// Takes an approval from those that wait; true if it was there.
+    /// Removes a pending approval; true if it was there.
     fn take(&mut self, approval_id: &str) -> bool {
         let found = self.waiting.iter().position(|id| id == approval_id);
         found.and_then(|found| self.waiting.remove(found)).is_some()
@@ -256,17 +261,17 @@ mod tests {
         let approvals = Approvals::new();
         let began = tokio::time::Instant::now();
         for _ in 0..2 {
-            approvals.opening().await;
-            assert_eq!(began.elapsed(), OPENING);
+            approvals.wait_for_stream().await;
+            assert_eq!(began.elapsed(), STREAM_TIMEOUT);
         }
         let approvals = Arc::new(Approvals::new());
         let began = tokio::time::Instant::now();
         let opened = Arc::clone(&approvals);
         tokio::spawn(async move {
-            tokio::time::sleep(OPENING / 2).await;
+            tokio::time::sleep(STREAM_TIMEOUT / 2).await;
             opened.is_open.send_replace(true);
         });
-        approvals.opening().await;
-        assert_eq!(began.elapsed(), OPENING / 2);
+        approvals.wait_for_stream().await;
+        assert_eq!(began.elapsed(), STREAM_TIMEOUT / 2);
     }
 }

@@ -1,4 +1,4 @@
-//! Who decides: what was stopped from outside, then the gateway, or the rules.
+//! Decision of a query: stopped operations first, then the gateway, or the local rules.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use super::approvals::Approvals;
-use super::holder::Holders;
 use super::operations::{Operation, Operations};
+use super::outage_log::OutageLog;
 use super::reports::Reports;
 use super::rules::{Rules, Types, Verdict};
 use super::settings::Settings;
-use super::talk::{Trouble, say};
+use super::token_owner::TokenOwner;
 
-/// The rule that local answers name when no rule of the file does.
+/// `policy_rule` of local answers that no rule of the file gave.
 const LOCAL: &str = "runtime.local_rules";
 
-/// The gateway, once for queries and once for reports: their tokens may differ, and many reports must not hold up a query.
+/// Two clients of the gateway, for queries and for reports: their tokens may differ, and many reports must not delay a query.
 #[derive(Debug, Clone)]
 pub(crate) struct Gateway {
-    /// For queries.
+    /// Client for queries.
     pub checks: Client,
-    /// For reports, and for what the gateway tells.
+    /// Client for reports and for the gateway's streams.
     pub reports: Client,
 }
 
-/// Answers the queries of one agent.
+/// Handler of the socket: answers queries and queues reports of one agent.
 pub(crate) struct Decider {
     settings: Settings,
     gateway: Option<Gateway>,
@@ -39,13 +39,12 @@ pub(crate) struct Decider {
     operations: Arc<Operations>,
     approvals: Arc<Approvals>,
     reports: Arc<Reports>,
-    holders: Arc<Holders>,
-    trouble: Trouble,
-    unheard: Trouble,
+    owner: Arc<TokenOwner>,
+    gateway_outage: OutageLog,
+    reports_unused: OutageLog,
 }
 
 impl Decider {
-    /// From its parts.
     pub(crate) fn new(
         settings: Settings,
         gateway: Option<Gateway>,
@@ -53,7 +52,7 @@ impl Decider {
         operations: Arc<Operations>,
         approvals: Arc<Approvals>,
         reports: Arc<Reports>,
-        holders: Arc<Holders>,
+        owner: Arc<TokenOwner>,
     ) -> Decider {
         Decider {
             settings,
@@ -62,22 +61,22 @@ impl Decider {
             operations,
             approvals,
             reports,
-            holders,
-            trouble: Trouble::default(),
-            unheard: Trouble::default(),
+            owner,
+            gateway_outage: OutageLog::default(),
+            reports_unused: OutageLog::default(),
         }
     }
 
-    /// Says who decides, so that nobody has to find out.
-    pub(crate) fn say_who_decides(&self) {
-        say(&match (&self.gateway, &self.rules) {
+    /// Logs at start-up which source decides.
+    pub(crate) fn log_decision_source(&self) {
+        let line = match (&self.gateway, &self.rules) {
             (Some(gateway), _) if self.settings.fail_closed => {
                 format!(
                     "the gateway at {} decides; without it everything is denied",
                     gateway.checks.endpoint()
                 )
             }
-            (Some(gateway), Rules::These(rules)) => {
+            (Some(gateway), Rules::Loaded(rules)) => {
                 format!(
                     "the gateway at {} decides; without it {} local rules do",
                     gateway.checks.endpoint(),
@@ -90,9 +89,12 @@ impl Decider {
                     gateway.checks.endpoint()
                 )
             }
-            (None, Rules::These(rules)) => format!("{} local rules decide: there is no gateway", rules.len()),
+            (None, Rules::Loaded(rules)) => {
+                format!("{} local rules decide: there is no gateway", rules.len())
+            }
             (None, Rules::Absent(why)) => format!("everything is denied: {why}; {WHAT_TO_SET}"),
-        });
+        };
+        log::info!("{line}");
     }
 
     async fn decide(&self, mut request: CheckActionRequest) -> CheckActionResponse {
@@ -111,7 +113,7 @@ impl Decider {
                 let holder = request.agent_id.clone();
                 match gateway.checks.check(request).await {
                     Ok(answer) => {
-                        self.trouble.ended("the gateway answers again");
+                        self.gateway_outage.recovered("the gateway answers again");
                         self.remember_token(gateway, token, holder, answer.decision());
                         if answer.decision() == Decision::Pending {
                             self.expect_outcome(&answer.approval_id).await;
@@ -122,20 +124,20 @@ impl Decider {
                 }
             }
         };
-        // It may have been stopped while the gateway thought.
+        // Checked again: the operation may have been stopped during the call.
         self.operations.denial(&operation).unwrap_or(answer)
     }
 
-    /// Remembers an approval before its asker knows of it: whoever decides at once is heard, too.
+    /// Registers an approval before its query is answered, so that an immediate decision is not missed.
     async fn expect_outcome(&self, approval_id: &str) {
         self.approvals.remember(approval_id);
-        if self.holders.now().is_some() {
-            self.approvals.opening().await;
+        if self.owner.now().is_some() {
+            self.approvals.wait_for_stream().await;
         }
     }
 
-    /// Reports and streams have no token of their own: without a configured one, that of a query that the gateway did not deny stands for it.
-    /// It is never used for queries: one without a token stays without.
+    /// Adopts the token of a query for reports and streams, if none is configured and the gateway did not deny the query. Queries without a
+    /// token never use it.
     fn remember_token(
         &self,
         gateway: &Gateway,
@@ -146,18 +148,18 @@ impl Decider {
         if self.settings.token.is_none() && token.is_some() && decision != Decision::Deny {
             gateway.reports.set_token(token);
             if let Some(holder) = holder {
-                self.holders.learn(&holder);
+                self.owner.learn(&holder);
             }
         }
     }
 
     fn without_gateway(&self, types: Types, error: &ClientError) -> CheckActionResponse {
-        // A refusal is an answer: another way around it would be a way around the gateway.
+        // A refusal is an answer: falling back to local rules would bypass the gateway.
         if !error.may_pass() {
-            say(&format!("a query was denied: {error}"));
+            log::info!("a query was denied: {error}");
             return deny("runtime.refused", "the gateway refused the query");
         }
-        self.trouble.began(|| format!("the gateway does not answer: {error}"));
+        self.gateway_outage.failed(|| format!("the gateway does not answer: {error}"));
         let (rule, reason) = match error {
             ClientError::Timeout { .. } => ("runtime.timeout", "gateway did not answer in time"),
             _ => ("runtime.gateway", "gateway is not available"),
@@ -165,7 +167,7 @@ impl Decider {
         if self.settings.fail_closed { deny(rule, reason) } else { self.judge(types, Some((rule, reason))) }
     }
 
-    /// What the local rules say; `instead_of` is what went wrong with the gateway.
+    /// Answers by the local rules; `instead_of` is the rule and reason of the gateway's failure.
     fn judge(&self, types: Types, instead_of: Option<(&str, &str)>) -> CheckActionResponse {
         match self.rules.judge(types) {
             Verdict::Allow => CheckActionResponse {
@@ -211,7 +213,7 @@ impl RuntimeHandler for Decider {
 
     async fn report(&self, mut event: AuditEvent) {
         if self.gateway.is_none() {
-            self.unheard.began(|| "reported events go nowhere: there is no gateway".to_owned());
+            self.reports_unused.failed(|| "reported events go nowhere: there is no gateway".to_owned());
             return;
         }
         if event.agent_id.is_none() {
@@ -225,6 +227,6 @@ impl RuntimeHandler for Decider {
     }
 
     fn closed(&self, why: &str) {
-        say(&format!("a connection was closed: {why}"));
+        log::info!("a connection was closed: {why}");
     }
 }

@@ -1,21 +1,22 @@
 //! The `aa-runtime` program: serves an agent's Agent Assembly library on a Unix socket of the same machine.
 //!
-//! Queries go to the gateway, or to a file of rules; what nobody can decide is denied.
+//! Queries are decided by the gateway or by a rules file; undecidable ones are denied.
 
 mod approvals;
 mod decide;
-mod holder;
 mod operations;
+mod outage_log;
 mod reports;
 mod rules;
 mod settings;
-mod talk;
+mod token_owner;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_clients::assembly::client::{Client, Options};
+use proctor_clients::assembly::client::{Client, ClientError, Options};
 use proctor_clients::assembly::runtime::{RuntimeOptions, UnixSocket, serve};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -23,49 +24,73 @@ use tokio_util::sync::CancellationToken;
 
 use self::approvals::Approvals;
 use self::decide::{Decider, Gateway};
-use self::holder::Holders;
 use self::operations::Operations;
 use self::reports::{Buffer, Reports};
 use self::rules::Rules;
-use self::talk::say;
+use self::token_owner::TokenOwner;
 
-pub use self::settings::Settings;
+pub use self::reports::OpenBufferError;
+pub use self::rules::{LoadRulesError, ParseRulesError};
+pub use self::settings::{Settings, SettingsError};
 pub use proctor_clients::assembly::runtime::Framing;
 
-/// Where the specification puts the socket.
+/// Default socket path of the bare framing, from the specification.
 const BARE_SOCKET: &str = "/var/run/aa-runtime.sock";
-/// What a query may take beyond the time that the gateway has: what to do without an answer is decided within it.
+/// Time that a query may take beyond the gateway timeout, for the decision without the gateway.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// How the socket is served.
+/// Parameters of the socket.
 pub struct Launch<'a> {
-    /// The framing of its messages.
+    /// Framing of its messages.
     pub framing: Framing,
-    /// Its path; none: where libraries of that framing look.
+    /// Path of the socket; `None` uses the framing's default.
     pub socket: Option<PathBuf>,
     /// Called once the socket accepts connections, with its path.
     pub ready: &'a dyn Fn(&Path),
 }
 
+/// Why the runtime cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The worker threads cannot be started.
+    #[error("no threads: {0}")]
+    Threads(#[source] io::Error),
+    /// The signal handlers cannot be installed.
+    #[error("signals: {0}")]
+    Signals(#[source] io::Error),
+    /// The gateway's endpoint is not valid.
+    #[error(transparent)]
+    Gateway(#[from] ClientError),
+    /// The rules file is not valid.
+    #[error(transparent)]
+    Rules(#[from] LoadRulesError),
+    /// The file for undelivered events cannot be used.
+    #[error(transparent)]
+    Buffer(#[from] OpenBufferError),
+    /// The socket cannot be bound.
+    #[error("{0}")]
+    Socket(#[source] io::Error),
+}
+
 /// Serves the socket until SIGINT or SIGTERM.
-pub fn run(launch: &Launch<'_>, settings: Settings) -> Result<(), String> {
+pub fn run(launch: &Launch<'_>, settings: Settings) -> Result<(), RunError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.enable_all();
     if let Some(threads) = settings.worker_threads {
         builder.worker_threads(threads);
     }
-    let runtime = builder.build().map_err(|error| format!("no threads: {error}"))?;
+    let runtime = builder.build().map_err(RunError::Threads)?;
     let outcome = runtime.block_on(answer(launch, settings));
-    // What is still running was given its time.
+    // Tasks that still run had the shutdown timeout.
     runtime.shutdown_background();
     outcome
 }
 
-async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), String> {
+async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), RunError> {
     let mut signals = Signals::catch()?;
     let path = socket(launch.socket.as_deref(), launch.framing, &settings);
     let gateway = settings.gateway.as_deref().map(|endpoint| gateway(endpoint, &settings)).transpose()?;
-    // With a gateway that is never done without, the rules would never be asked.
+    // A fail-closed gateway never falls back to the rules.
     let rules = if gateway.is_some() && settings.fail_closed {
         Rules::unread()
     } else {
@@ -74,22 +99,22 @@ async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), String> {
     let stop = CancellationToken::new();
     let operations = Arc::new(Operations::new(settings.names()));
     let approvals = Arc::new(Approvals::new());
-    let holders = Arc::new(Holders::new(settings.token.is_some().then(|| settings.agent())));
+    let owner = Arc::new(TokenOwner::new(settings.token.is_some().then(|| settings.agent())));
     if settings.buffer.is_some() && gateway.is_none() {
-        say("AA_AUDIT_BUFFER_PATH is not used: there is no gateway to deliver to");
+        log::info!("AA_AUDIT_BUFFER_PATH is not used: there is no gateway to deliver to");
     }
     let buffer = settings.buffer.as_deref().filter(|_| gateway.is_some()).map(Buffer::open).transpose()?;
-    let reports = Arc::new(Reports::new(settings.reports, Arc::clone(&holders), buffer));
+    let reports = Arc::new(Reports::new(settings.reports, Arc::clone(&owner), buffer));
     let reporting = gateway.clone().map(|Gateway { reports: client, .. }| {
-        // Without a token of its own the runtime learns one, with its holder, from queries.
+        // Without a configured token the runtime learns one, with its owner, from queries.
         if settings.token.is_none() || settings.has_pair() {
-            tokio::spawn(Arc::clone(&operations).follow(client.clone(), holders.subscribe()));
+            tokio::spawn(Arc::clone(&operations).follow(client.clone(), owner.subscribe()));
         }
         let name = settings.agent_id.clone();
-        tokio::spawn(Arc::clone(&approvals).follow(client.clone(), name, holders.subscribe()));
+        tokio::spawn(Arc::clone(&approvals).follow(client.clone(), name, owner.subscribe()));
         tokio::spawn(Arc::clone(&reports).deliver(client))
     });
-    let listener = UnixSocket::bind(&path).await.map_err(|error| error.to_string())?;
+    let listener = UnixSocket::bind(&path).await.map_err(RunError::Socket)?;
     let options = RuntimeOptions {
         framing: launch.framing,
         max_connections: settings.max_connections,
@@ -98,14 +123,13 @@ async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), String> {
         ..RuntimeOptions::new(settings.agent_id.clone())
     };
     let shutdown = settings.shutdown;
-    let decider =
-        Decider::new(settings, gateway, rules, operations, approvals, Arc::clone(&reports), holders);
+    let decider = Decider::new(settings, gateway, rules, operations, approvals, Arc::clone(&reports), owner);
     (launch.ready)(&path);
-    decider.say_who_decides();
+    decider.log_decision_source();
 
     let serving = tokio::spawn(serve(listener, options, decider, stop.clone()));
     let by = signals.next().await;
-    say(&format!("{by}: no more connections; what is in flight is answered"));
+    log::info!("{by}: no more connections; what is in flight is answered");
     stop.cancel();
     let deadline = Instant::now() + shutdown;
     let ending = async {
@@ -117,15 +141,15 @@ async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), String> {
     };
     tokio::select! {
         () = ending => {}
-        again = signals.next() => say(&format!("{again} again: ending at once")),
+        again = signals.next() => log::info!("{again} again: ending at once"),
     }
     if let Some(left) = reports.undelivered() {
-        say(&left);
+        log::info!("{left}");
     }
     Ok(())
 }
 
-/// Where libraries look for the socket.
+/// Path of the socket: the given one, or the default of the framing.
 fn socket(named: Option<&Path>, framing: Framing, settings: &Settings) -> PathBuf {
     match (named, framing) {
         (Some(path), _) => path.to_owned(),
@@ -134,29 +158,29 @@ fn socket(named: Option<&Path>, framing: Framing, settings: &Settings) -> PathBu
     }
 }
 
-fn gateway(endpoint: &str, settings: &Settings) -> Result<Gateway, String> {
+fn gateway(endpoint: &str, settings: &Settings) -> Result<Gateway, ClientError> {
     let client = || {
         let options = Options {
             connect_timeout: settings.timeout,
             call_timeout: settings.timeout,
             ..Options::default()
         };
-        let client = Client::connect_later(endpoint, options).map_err(|error| error.to_string())?;
+        let client = Client::connect_later(endpoint, options)?;
         client.set_token(settings.token.clone());
-        Ok::<_, String>(client)
+        Ok::<_, ClientError>(client)
     };
     Ok(Gateway { checks: client()?, reports: client()? })
 }
 
-/// SIGINT and SIGTERM, caught from the moment that this is made.
+/// Handlers of SIGINT and SIGTERM, active from construction on.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn catch() -> Result<Signals, String> {
-        let listen = |kind: SignalKind| signal(kind).map_err(|error| format!("signals: {error}"));
+    fn catch() -> Result<Signals, RunError> {
+        let listen = |kind: SignalKind| signal(kind).map_err(RunError::Signals);
         Ok(Signals {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,

@@ -1,4 +1,4 @@
-//! What was paused or terminated from outside.
+//! Operations that the gateway has paused or terminated.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,25 +12,25 @@ use proctor_wire::assembly::proto::policy::v1::{
 };
 use tokio::time::Instant;
 
-use super::holder::Holder;
-use super::talk::{Trouble, say};
+use super::outage_log::OutageLog;
+use super::token_owner::TokenOwnerWatch;
 
-/// How many operations can be stopped at once. Beyond it everything is: one that cannot be remembered must not go on.
+/// Limit of stopped operations. Beyond it every query is denied, because a stop that cannot be stored must not be ignored.
 const MAX_OPERATIONS: usize = 65_536;
-/// The longest name of one.
+/// Length limit of an operation id, in bytes.
 const MAX_NAME: usize = 4096;
-/// How long to wait after a lost stream, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Initial and maximum backoff after a lost stream.
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
-/// A gateway says first what is stopped, and nothing marks the end of that: it is over when nothing was said for so long, and at the latest
-/// after so long.
+/// End of the snapshot with which a stream begins. The protocol has no marker for it, so it ends after this much silence, and at the latest
+/// after `MAX_SNAPSHOT`.
 const QUIET: Duration = Duration::from_secs(2);
-const LONGEST_OPENING: Duration = Duration::from_secs(30);
+const MAX_SNAPSHOT: Duration = Duration::from_secs(30);
 
-/// Everybody.
+/// Operation id that matches every query.
 const ALL: &str = "*";
-/// What stands before the name of an agent.
+/// Prefix of operation ids that name an agent.
 const AGENT: &str = "agent:";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,32 +39,32 @@ enum Stop {
     Terminated,
 }
 
-/// The operations that must not go on.
+/// Stopped operations, kept up to date from the operation control stream.
 #[derive(Debug)]
 pub(crate) struct Operations {
-    /// `agent:` and the names of this agent.
+    /// Operation ids of this agent: `agent:` and each of its names.
     own: Vec<String>,
     stopped: RwLock<Stopped>,
 }
 
 #[derive(Debug, Default)]
 struct Stopped {
-    /// What was done to each, and the number of the stream that said so last.
+    /// State of each operation, and the number of the stream that last reported it.
     operations: HashMap<String, (Stop, u64)>,
-    /// The number of the stream that is listened to.
+    /// Number of the current stream.
     stream: u64,
-    /// More were stopped than can be remembered.
+    /// Whether the limit was exceeded, so that every query is denied.
     everything: bool,
 }
 
 impl Operations {
-    /// None yet, for the agent of these names.
+    /// No stopped operations, for the agent with these names.
     pub(crate) fn new(names: Vec<String>) -> Operations {
         let own = names.into_iter().map(|name| agent_key(&name)).collect();
         Operations { own, stopped: RwLock::default() }
     }
 
-    /// The denial of a query whose operation was stopped.
+    /// Denial of a query, if its operation is stopped.
     pub(crate) fn denial(&self, operation: &Operation) -> Option<CheckActionResponse> {
         let stopped = self.stopped.read().unwrap_or_else(PoisonError::into_inner);
         if stopped.everything {
@@ -87,8 +87,8 @@ impl Operations {
         (!found.is_empty()).then(|| deny("operation.paused", "operation is paused"))
     }
 
-    /// Does what a message says. Terminated is for ever.
-    fn obey(&self, message: OpControlMessage) {
+    /// Applies a control message. A termination is permanent.
+    fn apply(&self, message: OpControlMessage) {
         let signal = message.signal();
         let mut stopped = self.stopped.write().unwrap_or_else(PoisonError::into_inner);
         let Stopped { operations, stream, everything } = &mut *stopped;
@@ -114,28 +114,29 @@ impl Operations {
         }
     }
 
-    /// A stream has opened: it says first what is stopped.
+    /// Starts a new stream number; a stream begins with a snapshot of what is stopped.
     fn opened(&self) {
         let mut stopped = self.stopped.write().unwrap_or_else(PoisonError::into_inner);
         stopped.stream = stopped.stream.saturating_add(1);
     }
 
-    /// The stream has said what is stopped: pauses of earlier streams that it did not repeat were lifted while nobody listened. Of another
-    /// agent than its holder it says nothing.
-    fn settle(&self, holder: &str) -> Vec<String> {
+    /// Ends the snapshot: removes pauses of earlier streams that it did not repeat, because they were lifted while disconnected. Pauses of
+    /// other agents than the token's owner stay, because a stream does not report them. Returns the removed ids.
+    fn end_snapshot(&self, holder: &str) -> Vec<String> {
         let mut stopped = self.stopped.write().unwrap_or_else(PoisonError::into_inner);
         let Stopped { operations, stream, .. } = &mut *stopped;
         let holder = agent_key(holder);
-        let is_said = |key: &String| !key.starts_with(AGENT) || *key == holder || self.own.contains(key);
-        let is_lifted =
-            |key: &String, (stop, said): (Stop, u64)| stop == Stop::Paused && said != *stream && is_said(key);
+        let is_reported = |key: &String| !key.starts_with(AGENT) || *key == holder || self.own.contains(key);
+        let is_lifted = |key: &String, (stop, said): (Stop, u64)| {
+            stop == Stop::Paused && said != *stream && is_reported(key)
+        };
         operations.extract_if(|key, entry| is_lifted(key, *entry)).map(|(key, _)| key).collect()
     }
 
-    /// Listens for ever, as soon as it is known who holds the token. What is stopped stays so while nothing can be heard.
-    pub(crate) async fn follow(self: Arc<Self>, client: Client, mut holder: Holder) {
-        let trouble = Trouble::default();
-        let mut pause = FIRST_PAUSE;
+    /// Background task: follows the operation control stream, as soon as the token's owner is known. Stops stay in force while disconnected.
+    pub(crate) async fn follow(self: Arc<Self>, client: Client, mut holder: TokenOwnerWatch) {
+        let outage = OutageLog::default();
+        let mut pause = MIN_BACKOFF;
         loop {
             let Some(agent) = holder.known().await else { return };
             let name = agent.agent_id.clone();
@@ -143,22 +144,23 @@ impl Operations {
             let ended = match client.op_control_stream(request).await {
                 Err(error) => error.to_string(),
                 Ok(messages) => {
-                    trouble.ended("commands to operations are heard again");
+                    outage.recovered("commands to operations are heard again");
                     tokio::select! {
-                        ended = self.hear(messages, &name, &mut pause) => ended,
+                        ended = self.apply_stream(messages, &name, &mut pause) => ended,
                         () = holder.changed() => continue,
                     }
                 }
             };
-            trouble
-                .began(|| format!("commands to operations are not heard, what is stopped stays so: {ended}"));
+            outage.failed(|| {
+                format!("commands to operations are not heard, what is stopped stays so: {ended}")
+            });
             tokio::time::sleep(pause).await;
-            pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+            pause = pause.saturating_mul(2).min(MAX_BACKOFF);
         }
     }
 
-    /// Obeys the stream of an agent until it ends; gives the reason.
-    async fn hear(
+    /// Applies the messages of a stream until it ends, and returns the reason.
+    async fn apply_stream(
         &self,
         messages: impl Stream<Item = Result<OpControlMessage, ClientError>>,
         holder: &str,
@@ -166,7 +168,7 @@ impl Operations {
     ) -> String {
         let mut messages = std::pin::pin!(messages);
         self.opened();
-        let latest = Instant::now() + LONGEST_OPENING;
+        let latest = Instant::now() + MAX_SNAPSHOT;
         let mut settles = Some(Instant::now() + QUIET);
         loop {
             let settled = async {
@@ -180,20 +182,20 @@ impl Operations {
                 message = messages.next() => message,
                 () = settled => {
                     settles = None;
-                    for operation in self.settle(holder) {
-                        say(&format!("operation `{}`: no longer paused", shown(&operation)));
+                    for operation in self.end_snapshot(holder) {
+                        log::info!("operation `{}`: no longer paused", shown(&operation));
                     }
                     continue;
                 }
             };
             match message {
                 Some(Ok(message)) => {
-                    *pause = FIRST_PAUSE;
+                    *pause = MIN_BACKOFF;
                     settles = settles.map(|_| Instant::now() + QUIET);
-                    // Said when it is done: whoever reads it may rely on it.
-                    let said = format!("operation `{}`: {:?}", shown(&message.op_id), message.signal());
-                    self.obey(message);
-                    say(&said);
+                    // Logged after it is applied, so that readers of the log can rely on it.
+                    let line = format!("operation `{}`: {:?}", shown(&message.op_id), message.signal());
+                    self.apply(message);
+                    log::info!("{line}");
                 }
                 None => return "the gateway ended the stream".to_owned(),
                 Some(Err(error)) => return error.to_string(),
@@ -202,7 +204,7 @@ impl Operations {
     }
 }
 
-/// The names under which a query's operation may have been stopped; empty ones match nothing.
+/// Operation ids under which a query's operation can be stopped; empty ones match nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Operation {
     agent: String,
@@ -210,7 +212,7 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Of a query.
+    /// Derives the ids from a query.
     pub(crate) fn of(request: &CheckActionRequest) -> Operation {
         let agent = request.agent_id.as_ref().map_or("", |agent| agent.agent_id.as_str());
         Operation {
@@ -239,7 +241,7 @@ mod tests {
     use super::*;
 
     fn told(operations: &Operations, op_id: &str, signal: OpControlSignal) {
-        operations.obey(OpControlMessage { op_id: op_id.into(), signal: signal.into(), sequence: 0 });
+        operations.apply(OpControlMessage { op_id: op_id.into(), signal: signal.into(), sequence: 0 });
     }
 
     fn rule(operations: &Operations, trace_id: &str, span_id: &str) -> Option<String> {
@@ -295,11 +297,11 @@ mod tests {
         OpControlMessage { op_id: op_id.into(), signal: signal.into(), sequence: 0 }
     }
 
-    /// Hears these, and then nothing for so long.
+    /// Applies these messages, and then waits for so long without any.
     async fn hear(operations: &Operations, messages: Vec<OpControlMessage>, silence: Duration) {
         let messages = futures_util::stream::iter(messages).map(Ok).chain(futures_util::stream::pending());
         let mut pause = Duration::default();
-        let listening = operations.hear(messages, "did", &mut pause);
+        let listening = operations.apply_stream(messages, "did", &mut pause);
         assert!(tokio::time::timeout(silence, listening).await.is_err());
     }
 
@@ -347,9 +349,9 @@ mod tests {
             Some((Ok(message("other:s", OpControlSignal::Pause)), ()))
         });
         let mut pause = Duration::default();
-        let listening = operations.hear(chatter, "did", &mut pause);
+        let listening = operations.apply_stream(chatter, "did", &mut pause);
         let mut listening = std::pin::pin!(listening);
-        let almost = LONGEST_OPENING * 99 / 100;
+        let almost = MAX_SNAPSHOT * 99 / 100;
         assert!(tokio::time::timeout(almost, listening.as_mut()).await.is_err());
         assert_eq!(rule(&operations, "t", "s").as_deref(), Some("operation.paused"));
         assert!(tokio::time::timeout(QUIET / 2, listening.as_mut()).await.is_err());

@@ -1,4 +1,4 @@
-//! What agents report, kept until the gateway has it: in memory, and in a file if one is configured.
+//! Queue of reported events until the gateway acknowledges them: in memory, and in a file if one is configured.
 
 mod buffer;
 
@@ -13,25 +13,27 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub(crate) use self::buffer::Buffer;
+pub use self::buffer::OpenBufferError;
 
-use super::holder::Holders;
-use super::talk::{Trouble, say};
+use self::buffer::{AcknowledgeError, AppendError, ReadBufferError};
+use super::outage_log::OutageLog;
+use super::token_owner::TokenOwner;
 
-/// How many bytes may wait in memory, and how many go at once.
+/// Byte limits of the queue in memory, and of one batch.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 const BATCH_BYTES: usize = 3 * 1024 * 1024;
-/// How long to wait after a failure, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Initial and maximum backoff after a failed delivery.
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
-/// How many events wait, and when they go.
+/// Queue length and batching of reported events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many events may wait in memory.
+    /// Limit of events in memory.
     pub events: usize,
-    /// A batch goes when it has this many events,
+    /// Number of events that completes a batch.
     pub batch: usize,
-    /// or is this old.
+    /// Age after which an incomplete batch is sent.
     pub age: Duration,
 }
 
@@ -41,95 +43,95 @@ impl Default for Limits {
     }
 }
 
-/// A queue of events. Of too many in memory the oldest is dropped; of too many in the file the newest is. Both is said.
+/// The queue and its delivery. A full queue in memory drops its oldest events, a full file the newest; drops are logged.
 #[derive(Debug)]
 pub(crate) struct Reports {
     queue: Mutex<Queue>,
     limits: Limits,
-    /// Whom the token belongs to that reports are sent with.
-    holders: Arc<Holders>,
-    news: Notify,
-    not_filed: Trouble,
+    /// Owner of the token that reports are sent with.
+    owner: Arc<TokenOwner>,
+    changed: Notify,
+    file_outage: OutageLog,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    events: VecDeque<Kept>,
+    events: VecDeque<QueuedEvent>,
     bytes: usize,
-    /// What events take in the file that are in the gateway's hands or wait for another try.
-    on_their_way: VecDeque<u64>,
+    /// Record sizes of events that are being delivered or retried.
+    in_flight: VecDeque<u64>,
     dropped: u64,
-    /// Holds all events that the gateway has not taken, and those alone that are too many for the memory.
+    /// File of all unacknowledged events; those over the limit in memory are only there.
     buffer: Option<Buffer>,
-    /// Set at the end: until when events are delivered.
+    /// Deadline of delivery, set at shutdown.
     until: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct QueuedEvent {
     event: AuditEvent,
     size: usize,
-    /// What it takes in the file.
+    /// Size of its record in the file; 0 without one.
     on_file: u64,
 }
 
 impl Reports {
-    /// Nothing but what an earlier program has left in the file.
-    pub(crate) fn new(limits: Limits, holders: Arc<Holders>, buffer: Option<Buffer>) -> Reports {
+    /// Starts with the events that an earlier run left in the file.
+    pub(crate) fn new(limits: Limits, owner: Arc<TokenOwner>, buffer: Option<Buffer>) -> Reports {
         Reports {
             queue: Mutex::new(Queue { buffer, ..Queue::default() }),
             limits,
-            holders,
-            news: Notify::new(),
-            not_filed: Trouble::default(),
+            owner,
+            changed: Notify::new(),
+            file_outage: OutageLog::default(),
         }
     }
 
-    /// Takes an event.
+    /// Queues an event.
     pub(crate) fn push(&self, event: AuditEvent) {
         let filed = self.queue().push(event, self.limits.events);
         match filed {
-            Ok(true) => self.not_filed.ended("events are written to the buffer again"),
+            Ok(true) => self.file_outage.recovered("events are written to the buffer again"),
             Ok(false) => {}
             Err(problem) => {
-                self.not_filed.began(|| format!("an event is not written to the buffer: {problem}"));
+                self.file_outage.failed(|| format!("an event is not written to the buffer: {problem}"));
             }
         }
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
-    /// No more events come. What is there is delivered until then.
+    /// Ends the queue: the remaining events are delivered until the deadline.
     pub(crate) fn close(&self, until: Instant) {
         self.queue().until = Some(until);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
-    /// What became of the events that the gateway has not taken, if there are any.
+    /// Log line about undelivered events, if there are any.
     pub(crate) fn undelivered(&self) -> Option<String> {
         let queue = self.queue();
-        let left = queue.waiting().saturating_add(queue.on_their_way.len());
+        let left = queue.waiting().saturating_add(queue.in_flight.len());
         (left > 0).then(|| match &queue.buffer {
             Some(buffer) => format!("{left} events wait in {} for the next start", buffer.path().display()),
             None => format!("{left} events were not delivered"),
         })
     }
 
-    /// Delivers for as long as events come, and then what is left.
+    /// Background task: delivers batches until the queue is closed and empty.
     pub(crate) async fn deliver(self: Arc<Self>, client: Client) {
-        let trouble = Trouble::default();
+        let outage = OutageLog::default();
         while self.wait_for_batch().await {
-            self.say_dropped();
+            self.log_dropped();
             let batch = self.take_batch();
-            self.deliver_batch(&client, batch, &trouble).await;
+            self.deliver_batch(&client, batch, &outage).await;
         }
-        self.say_dropped();
+        self.log_dropped();
     }
 
-    /// True once a batch should go; false at the end.
+    /// Waits until a batch is due; false once the queue is closed and empty.
     async fn wait_for_batch(&self) -> bool {
         let mut due = None;
         loop {
-            let news = self.news.notified();
+            let changed = self.changed.notified();
             {
                 let queue = self.queue();
                 match (queue.waiting(), queue.until) {
@@ -141,9 +143,9 @@ impl Reports {
                 }
             }
             match due {
-                None => news.await,
+                None => changed.await,
                 Some(due) => {
-                    if tokio::time::timeout_at(due, news).await.is_err() {
+                    if tokio::time::timeout_at(due, changed).await.is_err() {
                         return true;
                     }
                 }
@@ -153,8 +155,8 @@ impl Reports {
 
     fn take_batch(&self) -> Vec<AuditEvent> {
         let mut queue = self.queue();
-        if let Err(problem) = queue.read_again(self.limits.batch) {
-            say(&format!("events in the buffer cannot be read: {problem}"));
+        if let Err(problem) = queue.refill(self.limits.batch) {
+            log::info!("events in the buffer cannot be read: {problem}");
         }
         let (mut batch, mut bytes) = (Vec::new(), 0_usize);
         while let Some(next) = queue.events.front() {
@@ -163,57 +165,57 @@ impl Reports {
             if is_full {
                 break;
             }
-            let Some(Kept { event, size, on_file }) = queue.events.pop_front() else { break };
+            let Some(QueuedEvent { event, size, on_file }) = queue.events.pop_front() else { break };
             bytes = bytes.saturating_add(size);
             queue.bytes = queue.bytes.saturating_sub(size);
-            queue.on_their_way.push_back(on_file);
+            queue.in_flight.push_back(on_file);
             batch.push(event);
         }
         batch
     }
 
-    /// Tries until the gateway takes the batch or refuses it for good. Of a batch that is refused its events are tried one by one: one
-    /// that cannot be taken must not take the others with it.
-    async fn deliver_batch(&self, client: &Client, batch: Vec<AuditEvent>, trouble: &Trouble) {
+    /// Retries a batch until the gateway accepts or permanently rejects it. The events of a rejected batch are sent one by one, so that one
+    /// invalid event does not drop the others.
+    async fn deliver_batch(&self, client: &Client, batch: Vec<AuditEvent>, outage: &OutageLog) {
         let mut parts = VecDeque::from([batch]);
-        let mut pause = FIRST_PAUSE;
+        let mut pause = MIN_BACKOFF;
         while let Some(events) = parts.pop_front() {
-            let holder = self.holders.now();
-            let signed = signed(holder.clone(), &events);
-            match client.report_events(ReportEventsRequest { events: signed }).await {
+            let holder = self.owner.now();
+            let owned = with_owner(holder.clone(), &events);
+            match client.report_events(ReportEventsRequest { events: owned }).await {
                 Ok(_) => {
-                    pause = FIRST_PAUSE;
-                    trouble.ended("reports are taken by the gateway again");
-                    self.settled(events.len());
+                    pause = MIN_BACKOFF;
+                    outage.recovered("reports are taken by the gateway again");
+                    self.acknowledge(events.len());
                 }
                 Err(error) if may_pass(&error) => {
-                    trouble.began(|| format!("reports wait for the gateway: {error}"));
+                    outage.failed(|| format!("reports wait for the gateway: {error}"));
                     parts.push_front(events);
                     if !self.pause(pause).await {
-                        // The end came first; what is left is counted as it is.
+                        // Past the shutdown deadline; undelivered events are counted as they are.
                         return std::future::pending().await;
                     }
-                    pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+                    pause = pause.saturating_mul(2).min(MAX_BACKOFF);
                 }
-                // The token was another one's by the time that they were sent.
-                Err(_) if self.holders.now() != holder => parts.push_front(events),
+                // The token changed owner while the batch was sent: send it again under the new one.
+                Err(_) if self.owner.now() != holder => parts.push_front(events),
                 Err(error) if events.len() == 1 => {
-                    say(&format!("an event was dropped: {error}"));
-                    self.settled(1);
+                    log::info!("an event was dropped: {error}");
+                    self.acknowledge(1);
                 }
                 Err(_) => parts.extend(events.into_iter().map(|event| vec![event])),
             }
         }
     }
 
-    /// The oldest so many events are the gateway's, or nobody's: batches and their parts go in order.
-    fn settled(&self, count: usize) {
-        if let Err(problem) = self.queue().settled(count) {
-            self.not_filed.began(|| format!("the buffer cannot be shortened: {problem}"));
+    /// Removes the oldest `count` events in flight, delivered or dropped. Batches and their parts are sent in order.
+    fn acknowledge(&self, count: usize) {
+        if let Err(problem) = self.queue().acknowledge(count) {
+            self.file_outage.failed(|| format!("the buffer cannot be shortened: {problem}"));
         }
     }
 
-    /// Waits; false if the time of delivering is over.
+    /// Sleeps for a backoff; false if it would pass the shutdown deadline.
     async fn pause(&self, pause: Duration) -> bool {
         let until = self.queue().until;
         if until.is_some_and(|until| Instant::now() + pause >= until) {
@@ -223,12 +225,12 @@ impl Reports {
         true
     }
 
-    fn say_dropped(&self) {
+    fn log_dropped(&self) {
         let dropped = std::mem::take(&mut self.queue().dropped);
         if dropped > 0 {
-            say(&format!(
+            log::info!(
                 "{dropped} events were dropped, the oldest first: the gateway does not take them in time"
-            ));
+            );
         }
     }
 
@@ -237,9 +239,9 @@ impl Reports {
     }
 }
 
-/// Events under the name of the token's holder: SDKs put a name of their own on events, and a gateway takes only those of the holder. The
-/// name that they claim stays as a label.
-fn signed(holder: Option<AgentId>, events: &[AuditEvent]) -> Vec<AuditEvent> {
+/// Replaces the agent id of events by that of the token's owner, which gateways require; SDKs send ids of their own, which are kept in the
+/// label `claimed_agent_id`.
+fn with_owner(holder: Option<AgentId>, events: &[AuditEvent]) -> Vec<AuditEvent> {
     let mut events = events.to_vec();
     let Some(holder) = holder else { return events };
     for event in events.iter_mut().filter(|event| event.agent_id.as_ref() != Some(&holder)) {
@@ -252,12 +254,12 @@ fn signed(holder: Option<AgentId>, events: &[AuditEvent]) -> Vec<AuditEvent> {
 }
 
 impl Queue {
-    /// Keeps an event. True: it is in the file, too.
-    fn push(&mut self, event: AuditEvent, max: usize) -> Result<bool, String> {
+    /// Queues an event; true if it was also written to the file.
+    fn push(&mut self, event: AuditEvent, max: usize) -> Result<bool, AppendError> {
         let size = size(&event);
         let is_full = self.events.len() >= max || self.bytes.saturating_add(size) > MAX_BYTES;
         let Some(buffer) = &mut self.buffer else {
-            self.keep(Kept { event, size, on_file: 0 });
+            self.keep(QueuedEvent { event, size, on_file: 0 });
             while self.events.len() > max || self.bytes > MAX_BYTES {
                 let Some(oldest) = self.events.pop_front() else { break };
                 self.bytes = self.bytes.saturating_sub(oldest.size);
@@ -265,24 +267,24 @@ impl Queue {
             }
             return Ok(false);
         };
-        // Behind those that are in the file only it must be one of them.
+        // Behind events that are only in the file, a new one must go there too, to keep the order.
         let in_memory = !is_full && buffer.unread() == 0;
         let filed = buffer.append(&event, in_memory);
         if in_memory {
-            self.keep(Kept { event, size, on_file: *filed.as_ref().unwrap_or(&0) });
+            self.keep(QueuedEvent { event, size, on_file: *filed.as_ref().unwrap_or(&0) });
         } else if filed.is_err() {
             self.dropped = self.dropped.saturating_add(1);
         }
         filed.map(|_| true)
     }
 
-    fn keep(&mut self, kept: Kept) {
+    fn keep(&mut self, kept: QueuedEvent) {
         self.bytes = self.bytes.saturating_add(kept.size);
         self.events.push_back(kept);
     }
 
-    /// Takes up to so many events from the file, if there are none in memory: those come first.
-    fn read_again(&mut self, max: usize) -> Result<(), String> {
+    /// Reads up to `max` events from the file if the queue in memory, which is older, is empty.
+    fn refill(&mut self, max: usize) -> Result<(), ReadBufferError> {
         let Some(buffer) = self.buffer.as_mut().filter(|_| self.events.is_empty()) else { return Ok(()) };
         let mut bytes = 0_usize;
         let mut read = Vec::new();
@@ -293,7 +295,7 @@ impl Queue {
                 Ok(Some((event, on_file))) => {
                     let size = size(&event);
                     bytes = bytes.saturating_add(size);
-                    read.push(Kept { event, size, on_file });
+                    read.push(QueuedEvent { event, size, on_file });
                 }
                 Err(problem) => {
                     outcome = Err(problem);
@@ -307,15 +309,15 @@ impl Queue {
         outcome
     }
 
-    /// How many events wait.
+    /// Number of events that are not in flight.
     fn waiting(&self) -> usize {
         self.events.len().saturating_add(self.buffer.as_ref().map_or(0, Buffer::unread))
     }
 
-    /// The oldest so many on their way have arrived.
-    fn settled(&mut self, count: usize) -> Result<(), String> {
-        let count = count.min(self.on_their_way.len());
-        let bytes = self.on_their_way.drain(..count).fold(0, u64::saturating_add);
+    /// Removes the oldest `count` events in flight.
+    fn acknowledge(&mut self, count: usize) -> Result<(), AcknowledgeError> {
+        let count = count.min(self.in_flight.len());
+        let bytes = self.in_flight.drain(..count).fold(0, u64::saturating_add);
         match &mut self.buffer {
             Some(buffer) if bytes > 0 => buffer.acknowledge(bytes),
             _ => Ok(()),
@@ -323,15 +325,15 @@ impl Queue {
     }
 }
 
-/// A token that is not known may become known: agents register again.
+/// Whether a retry may succeed. An unknown token counts: its agent may register again.
 fn may_pass(error: &ClientError) -> bool {
     error.may_pass() || error.code() == Some(Code::Unauthenticated)
 }
 
-/// About what an event takes: its bytes on the wire, and the space around them.
+/// Approximate memory of an event: its encoded size and a constant overhead.
 fn size(event: &AuditEvent) -> usize {
-    const AROUND: usize = 512;
-    event_size(event).saturating_add(AROUND)
+    const OVERHEAD: usize = 512;
+    event_size(event).saturating_add(OVERHEAD)
 }
 
 #[cfg(test)]

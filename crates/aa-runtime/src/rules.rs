@@ -1,40 +1,87 @@
-//! A file of rules, for when there is no gateway: approvals first, then blocks, then everything is allowed.
+//! Local rules from a TOML file, used without a gateway: approval rules first, then block rules, then allow.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proctor_wire::assembly::proto::common::v1::ActionType;
 use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, action_context::Action};
 use serde::Deserialize;
 
-/// A file larger than this is none of rules.
+/// Size limit of the rules file, in bytes.
 const MAX_FILE: u64 = 1024 * 1024;
-/// The longest that a person may take.
+/// Upper limit of `approval_timeout_secs`: one week.
 const MAX_APPROVAL_SECS: u64 = 7 * 24 * 3600;
 
-/// What there is of rules.
+/// Why the rules file cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadRulesError {
+    /// The file is over the size limit.
+    #[error("rules file `{}` is over {MAX_FILE} bytes", .0.display())]
+    TooLarge(PathBuf),
+    /// The file is not UTF-8.
+    #[error("rules file `{}` is not UTF-8", .0.display())]
+    NotUtf8(PathBuf),
+    /// The content is not a valid set of rules.
+    #[error("rules file `{}`: {source}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The first mistake in it.
+        source: ParseRulesError,
+    },
+}
+
+/// Why a text is not a valid set of rules.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseRulesError {
+    /// The text is not TOML, or has other members than rules have.
+    #[error("{}", .0.to_string().trim_end())]
+    Toml(#[from] toml::de::Error),
+    /// A rule's name is blank.
+    #[error("a rule has an empty name")]
+    EmptyName,
+    /// An approval timeout is out of range.
+    #[error("rule `{rule}`: approval_timeout_secs must be from 1 to {MAX_APPROVAL_SECS}")]
+    ApprovalTimeout {
+        /// The rule's name.
+        rule: String,
+    },
+    /// An action type is unknown.
+    #[error(
+        "rule `{rule}`: action `{action}` is not known: use LLM_CALL, TOOL_CALL, FILE_OPERATION, NETWORK_CALL, PROCESS_EXEC, AGENT_SPAWN \
+         or TOOL_RESULT"
+    )]
+    UnknownAction {
+        /// The rule's name.
+        rule: String,
+        /// The unknown word.
+        action: String,
+    },
+}
+
+/// The local rules, or the reason why there are none.
 #[derive(Debug)]
 pub(crate) enum Rules {
-    /// These.
-    These(Vec<Rule>),
-    /// None, and why.
+    /// The rules of the file.
+    Loaded(Vec<Rule>),
+    /// No rules, with the reason for log lines and denials.
     Absent(String),
 }
 
-/// What rules say.
+/// Outcome of the local rules for one action.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict<'a> {
-    /// No rule is against it.
+    /// No rule matches.
     Allow,
-    /// The rule of this name is against it.
+    /// The named rule blocks the action.
     Block(&'a str),
-    /// The rule of this name wants a person to decide, within this time.
+    /// The named rule requires an approval within this time.
     Ask(&'a str, Duration),
-    /// Nobody can decide, and why.
+    /// No decision is possible, with the reason.
     Unknown(&'a str),
 }
 
-/// One rule.
+/// One rule of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     name: String,
@@ -61,16 +108,16 @@ struct Entry {
     approval_timeout_secs: Option<u64>,
 }
 
-/// The types that an action has: what it says it is, and what it looks like. They differ for an agent that starts another through a
-/// tool, and for one that hides what it does.
+/// The declared type of an action and the type of its context. They differ when an agent starts another one through a tool, and when
+/// an agent misdeclares an action; a rule applies if it lists either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Types([ActionType; 2]);
 
 impl Types {
-    /// Those of a query.
+    /// Extracts both types from a query.
     pub(crate) fn of(request: &CheckActionRequest) -> Types {
         let action = request.context.as_ref().and_then(|context| context.action.as_ref());
-        let looks = action.map_or(ActionType::ActionUnspecified, |action| match action {
+        let context_type = action.map_or(ActionType::ActionUnspecified, |action| match action {
             Action::LlmCall(_) => ActionType::LlmCall,
             Action::ToolCall(_) => ActionType::ToolCall,
             Action::FileOp(_) => ActionType::FileOperation,
@@ -78,7 +125,7 @@ impl Types {
             Action::ProcessExec(_) => ActionType::ProcessExec,
             Action::ToolResult(_) => ActionType::ToolResult,
         });
-        Types([request.action_type(), looks])
+        Types([request.action_type(), context_type])
     }
 
     fn are_known(self) -> bool {
@@ -91,13 +138,13 @@ impl Types {
 }
 
 impl Rules {
-    /// Rules that are not needed.
+    /// Placeholder where the gateway alone decides and the file is not read.
     pub(crate) fn unread() -> Rules {
         Rules::Absent("the gateway alone decides".to_owned())
     }
 
-    /// Reads the file. That there is none is no error; that it is wrong is one.
-    pub(crate) fn load(path: Option<&Path>) -> Result<Rules, String> {
+    /// Loads the rules file. A missing file gives [`Rules::Absent`]; an invalid one is an error.
+    pub(crate) fn load(path: Option<&Path>) -> Result<Rules, LoadRulesError> {
         let Some(path) = path else {
             return Ok(Rules::Absent("AA_POLICY_PATH is empty: there are no local rules".to_owned()));
         };
@@ -107,25 +154,25 @@ impl Rules {
         match std::fs::metadata(path) {
             Err(error) => return Ok(absent(&error)),
             Ok(found) if found.len() > MAX_FILE => {
-                return Err(format!("rules file `{}` is over {MAX_FILE} bytes", path.display()));
+                return Err(LoadRulesError::TooLarge(path.to_owned()));
             }
             Ok(_) => {}
         }
         match std::fs::read_to_string(path) {
             Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                Err(format!("rules file `{}` is not UTF-8", path.display()))
+                Err(LoadRulesError::NotUtf8(path.to_owned()))
             }
             Err(error) => Ok(absent(&error)),
             Ok(text) => parse(&text)
-                .map(Rules::These)
-                .map_err(|problem| format!("rules file `{}`: {problem}", path.display())),
+                .map(Rules::Loaded)
+                .map_err(|source| LoadRulesError::Invalid { path: path.to_owned(), source }),
         }
     }
 
-    /// What they say about an action of these types.
+    /// Evaluates the rules for an action of these types.
     pub(crate) fn judge(&self, types: Types) -> Verdict<'_> {
         let rules = match self {
-            Rules::These(rules) => rules,
+            Rules::Loaded(rules) => rules,
             Rules::Absent(why) => return Verdict::Unknown(why),
         };
         if !types.are_known() {
@@ -140,15 +187,15 @@ impl Rules {
     }
 }
 
-fn parse(text: &str) -> Result<Vec<Rule>, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+fn parse(text: &str) -> Result<Vec<Rule>, ParseRulesError> {
+    let file: File = toml::from_str(text)?;
     file.rules.into_iter().map(rule).collect()
 }
 
-fn rule(entry: Entry) -> Result<Rule, String> {
+fn rule(entry: Entry) -> Result<Rule, ParseRulesError> {
     let Entry { name, blocked_actions, requires_approval_actions, approval_timeout_secs } = entry;
     if name.trim().is_empty() {
-        return Err("a rule has an empty name".to_owned());
+        return Err(ParseRulesError::EmptyName);
     }
     let types = |listed: Vec<String>| {
         listed.into_iter().map(|word| action_type(&name, &word)).collect::<Result<Vec<_>, _>>()
@@ -156,18 +203,16 @@ fn rule(entry: Entry) -> Result<Rule, String> {
     let (blocked, asked) = (types(blocked_actions)?, types(requires_approval_actions)?);
     let seconds = approval_timeout_secs.unwrap_or(300);
     if seconds == 0 || seconds > MAX_APPROVAL_SECS {
-        return Err(format!("rule `{name}`: approval_timeout_secs must be from 1 to {MAX_APPROVAL_SECS}"));
+        return Err(ParseRulesError::ApprovalTimeout { rule: name });
     }
     Ok(Rule { name, blocked, asked, approval: Duration::from_secs(seconds) })
 }
 
-/// A word that means nothing would block nothing, and nobody would notice.
-fn action_type(rule: &str, word: &str) -> Result<ActionType, String> {
-    const NAMES: &str =
-        "LLM_CALL, TOOL_CALL, FILE_OPERATION, NETWORK_CALL, PROCESS_EXEC, AGENT_SPAWN or TOOL_RESULT";
+/// Parses an action type. Unknown words are errors, because a misspelt block rule would silently block nothing.
+fn action_type(rule: &str, word: &str) -> Result<ActionType, ParseRulesError> {
     ActionType::from_str_name(&word.to_ascii_uppercase())
         .filter(|found| *found != ActionType::ActionUnspecified)
-        .ok_or_else(|| format!("rule `{rule}`: action `{word}` is not known: use {NAMES}"))
+        .ok_or_else(|| ParseRulesError::UnknownAction { rule: rule.to_owned(), action: word.to_owned() })
 }
 
 #[cfg(test)]
@@ -194,7 +239,7 @@ mod tests {
 
     #[test]
     fn approvals_come_first_then_blocks_then_allow() {
-        let rules = Rules::These(parse(TEXT).unwrap());
+        let rules = Rules::Loaded(parse(TEXT).unwrap());
         let tool = || Some(Action::ToolCall(ToolCallContext::default()));
         let exec = || Some(Action::ProcessExec(ProcessExecContext::default()));
         let seven = Duration::from_secs(7);
@@ -217,7 +262,7 @@ mod tests {
             ("[[rules]]\nname = \"a\"\napproval_timeout_secs = 0", "approval_timeout_secs"),
             ("rules = 3", "rules"),
         ] {
-            assert!(parse(text).unwrap_err().contains(problem), "{text}");
+            assert!(parse(text).unwrap_err().to_string().contains(problem), "{text}");
         }
         assert!(parse("").unwrap().is_empty());
         let folder = tempfile::tempdir().unwrap();
@@ -228,6 +273,6 @@ mod tests {
         assert!(matches!(Rules::load(None).unwrap(), Rules::Absent(_)));
         let wrong = folder.path().join("wrong.toml");
         std::fs::write(&wrong, "rules = 3").unwrap();
-        assert!(Rules::load(Some(&wrong)).unwrap_err().contains("wrong.toml"));
+        assert!(Rules::load(Some(&wrong)).unwrap_err().to_string().contains("wrong.toml"));
     }
 }

@@ -1,4 +1,4 @@
-//! The variables that configure the program, as its callers know them.
+//! Settings from environment variables, under the names that Agent Assembly libraries set.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use proctor_wire::assembly::proto::common::v1::AgentId;
 
 use super::reports::Limits;
 
-/// Where rules are, if nothing else is said.
+/// Default of `AA_POLICY_PATH`.
 const RULES_FILE: &str = "/etc/aa/policy.toml";
 
-/// Known to callers, of no use here.
+/// Variables that callers may set and that this program ignores; set ones are listed in [`Settings::unused`].
 const UNUSED: &[&str] = &[
     "AA_PIPELINE_BROADCAST_CAPACITY",
     "AA_METRICS_ADDR",
@@ -23,62 +23,93 @@ const UNUSED: &[&str] = &[
     "AA_DEVINT_ENABLED",
 ];
 
-/// What the variables say.
+/// The parsed environment.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Whose runtime this is.
+    /// The agent that this runtime serves.
     pub agent_id: String,
     /// The agent's team; may be empty.
     pub team_id: String,
-    /// Its organisation; may be empty.
+    /// The agent's organisation; may be empty.
     pub org_id: String,
-    /// Where the gateway is.
+    /// The gateway's endpoint.
     pub gateway: Option<String>,
-    /// Whether nothing but the gateway decides.
+    /// Whether queries are denied while the gateway is unavailable, instead of being decided by local rules.
     pub fail_closed: bool,
-    /// How long the gateway may take.
+    /// Timeout of connecting to the gateway, and of each call.
     pub timeout: Duration,
-    /// The token for queries that have none.
+    /// Credential token for queries that carry none.
     pub token: Option<Token>,
-    /// Whom the token belongs to.
+    /// The agent id that the token was issued to.
     pub gateway_agent_id: Option<String>,
-    /// How many connections there may be.
+    /// Limit of concurrent connections to the socket.
     pub max_connections: usize,
-    /// The file of rules; none: there shall be no rules.
+    /// The rules file; `None` disables local rules.
     pub policy: Option<PathBuf>,
-    /// How many threads; none: as many as the machine has.
+    /// Worker threads of the runtime; `None` uses one for each core.
     pub worker_threads: Option<usize>,
-    /// How long a stop may take.
+    /// Timeout of a graceful shutdown.
     pub shutdown: Duration,
-    /// How many reported events wait, and when they go.
+    /// Queue limits and batching of reported events.
     pub reports: Limits,
-    /// The file that keeps reported events until the gateway has them.
+    /// File that persists reported events until the gateway acknowledges them.
     pub buffer: Option<PathBuf>,
-    /// What was set and is not used.
+    /// Variables that are set and ignored.
     pub unused: Vec<&'static str>,
 }
 
+/// Why the environment is not a valid configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// A variable is not a number, or out of range.
+    #[error("{name} is `{value}`: a number from {min} to {max} is expected")]
+    Number {
+        /// The variable.
+        name: String,
+        /// The rejected value.
+        value: String,
+        /// The smallest accepted number.
+        min: u64,
+        /// The largest accepted number.
+        max: u64,
+    },
+    /// A variable is not a boolean.
+    #[error("{name} is `{value}`: use `true` or `false`")]
+    Flag {
+        /// The variable.
+        name: String,
+        /// The rejected value.
+        value: String,
+    },
+    /// The credential token has invalid characters. The secret is not repeated.
+    #[error("AA_GATEWAY_CREDENTIAL_TOKEN holds characters that a token cannot have")]
+    Token,
+    /// `AA_AGENT_ID` is unset or blank.
+    #[error("AA_AGENT_ID is not set: it names the agent whose runtime this is")]
+    AgentIdMissing,
+    /// `AA_AGENT_ID` cannot be part of a file name.
+    #[error("AA_AGENT_ID `{0}` must not contain `/` or `..`: it is part of the socket's name")]
+    AgentId(String),
+}
+
 impl Settings {
-    /// Reads them. An empty variable is like none, except where empty means something.
-    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Settings, String> {
+    /// Parses the environment. An empty variable counts as unset, except `AA_POLICY_PATH`, where empty disables local rules.
+    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Settings, SettingsError> {
         let text = |name: &str| variable(name).filter(|value| !value.is_empty());
         let number = |name: &str, usual: u64, range: std::ops::RangeInclusive<u64>| match text(name) {
             None => Ok(usual),
             Some(value) => match value.trim().parse() {
                 Ok(number) if range.contains(&number) => Ok(number),
-                _ => Err(format!(
-                    "{name} is `{value}`: a number from {} to {} is expected",
-                    range.start(),
-                    range.end()
-                )),
+                _ => Err(SettingsError::Number {
+                    name: name.to_owned(),
+                    value,
+                    min: *range.start(),
+                    max: *range.end(),
+                }),
             },
         };
         let token = match text("AA_GATEWAY_CREDENTIAL_TOKEN") {
-            // The secret is not repeated.
-            Some(value) => Some(
-                Token::new(value)
-                    .ok_or("AA_GATEWAY_CREDENTIAL_TOKEN holds characters that a token cannot have")?,
-            ),
+            Some(value) => Some(Token::new(value).ok_or(SettingsError::Token)?),
             None => None,
         };
         let gateway_agent_id = text("AA_GATEWAY_AGENT_ID");
@@ -88,7 +119,7 @@ impl Settings {
             buffer: text("AA_AUDIT_BUFFER_PATH").map(|path| buffer(PathBuf::from(path), &agent_id)),
             reports: Limits {
                 events: size(number("AA_PIPELINE_INPUT_BUFFER", 10_000, 1..=1_000_000)?),
-                // Gateways take no more at once.
+                // Gateways accept at most 10,000 events in one request.
                 batch: size(number("AA_PIPELINE_BATCH_SIZE", 100, 1..=10_000)?),
                 age: Duration::from_millis(number("AA_PIPELINE_FLUSH_INTERVAL_MS", 100, 1..=60_000)?),
             },
@@ -101,7 +132,7 @@ impl Settings {
             token,
             gateway_agent_id,
             max_connections: size(number("AA_IPC_MAX_CONNECTIONS", 64, 1..=65_536)?),
-            // Empty: there shall be none.
+            // Empty disables local rules.
             policy: match variable("AA_POLICY_PATH") {
                 None => Some(PathBuf::from(RULES_FILE)),
                 Some(path) => (!path.is_empty()).then(|| PathBuf::from(path)),
@@ -112,17 +143,17 @@ impl Settings {
         })
     }
 
-    /// The socket that an agent's library looks for.
+    /// Default socket path of the tagged framings, which agents' libraries connect to.
     pub fn default_socket(&self) -> PathBuf {
         PathBuf::from(format!("/tmp/aa-runtime-{}.sock", self.agent_id))
     }
 
-    /// Whether commands to this agent can be listened to.
+    /// Whether both the token and its agent id are configured, which the operation control stream needs.
     pub fn has_pair(&self) -> bool {
         self.token.is_some() && self.gateway_agent_id.is_some()
     }
 
-    /// Who the agent is for the gateway.
+    /// The agent id that is sent to the gateway.
     pub fn agent(&self) -> AgentId {
         AgentId {
             org_id: self.org_id.clone(),
@@ -131,37 +162,35 @@ impl Settings {
         }
     }
 
-    /// The names under which operations of this agent are stopped.
+    /// Agent ids under which the gateway may pause or terminate this agent.
     pub fn names(&self) -> Vec<String> {
         std::iter::once(self.agent_id.clone()).chain(self.gateway_agent_id.clone()).collect()
     }
 }
 
-/// A folder may be shared by the runtimes of several agents.
+/// Resolves `AA_AUDIT_BUFFER_PATH`: in a directory, each agent gets a file of its own, so that several runtimes can share it.
 fn buffer(path: PathBuf, agent_id: &str) -> PathBuf {
     if path.is_dir() { path.join(format!("aa-runtime-{agent_id}.events")) } else { path }
 }
 
-/// The name is also that of a file.
-fn agent_id(value: Option<String>) -> Result<String, String> {
+/// Validates `AA_AGENT_ID`, which becomes part of the socket's file name.
+fn agent_id(value: Option<String>) -> Result<String, SettingsError> {
     let value = value.unwrap_or_default();
     if value.trim().is_empty() {
-        return Err("AA_AGENT_ID is not set: it names the agent whose runtime this is".to_owned());
+        return Err(SettingsError::AgentIdMissing);
     }
     if value.contains('/') || value.contains("..") || value.contains('\0') {
-        return Err(format!(
-            "AA_AGENT_ID `{value}` must not contain `/` or `..`: it is part of the socket's name"
-        ));
+        return Err(SettingsError::AgentId(value));
     }
     Ok(value)
 }
 
-fn is_true(name: &str, value: Option<&str>) -> Result<bool, String> {
+fn is_true(name: &str, value: Option<&str>) -> Result<bool, SettingsError> {
     match value.map(str::trim) {
         None | Some("true" | "1" | "yes" | "on" | "TRUE" | "True") => Ok(true),
         Some("false" | "0" | "no" | "off" | "FALSE" | "False") => Ok(false),
-        // Whoever wrote it meant something; guessing could open a door.
-        Some(other) => Err(format!("{name} is `{other}`: use `true` or `false`")),
+        // No default for a typo: guessing could turn fail-closed off.
+        Some(other) => Err(SettingsError::Flag { name: name.to_owned(), value: other.to_owned() }),
     }
 }
 
@@ -173,7 +202,7 @@ fn size(number: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
+    fn read(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
         Settings::read(&|name| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         })
@@ -217,7 +246,10 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused_by_name() {
         for name in ["", "  ", "a/b", "..", "a..b"] {
-            assert!(read(&[("AA_AGENT_ID", name)]).unwrap_err().contains("AA_AGENT_ID"), "{name}");
+            assert!(
+                read(&[("AA_AGENT_ID", name)]).unwrap_err().to_string().contains("AA_AGENT_ID"),
+                "{name}"
+            );
         }
         assert!(read(&[]).is_err());
         let wrong = [
@@ -233,12 +265,12 @@ mod tests {
             ("AA_GATEWAY_CREDENTIAL_TOKEN", "two\nlines"),
         ];
         for (name, value) in wrong {
-            let problem = read(&[("AA_AGENT_ID", "a"), (name, value)]).unwrap_err();
+            let problem = read(&[("AA_AGENT_ID", "a"), (name, value)]).unwrap_err().to_string();
             assert!(problem.contains(name), "{problem}");
         }
         let secret =
             read(&[("AA_AGENT_ID", "a"), ("AA_GATEWAY_CREDENTIAL_TOKEN", "secret\u{1}")]).unwrap_err();
-        assert!(!secret.contains("secret\u{1}"));
+        assert!(!secret.to_string().contains("secret\u{1}"));
     }
 
     #[test]

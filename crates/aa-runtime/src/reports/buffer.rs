@@ -1,7 +1,7 @@
-//! A file for what the gateway has not taken yet, which outlives the program.
+//! Persistent queue of reported events that the gateway has not acknowledged.
 //!
-//! A header, then records: a length, the first bytes of a digest, and the event as it stands on the socket. The header says where the first
-//! record begins that the gateway has not taken. What a crash tore is not read.
+//! File format: a header, then records of a length, a truncated digest, and the event as it was framed on the socket. The header holds the
+//! offset of the first unacknowledged record. A partially written record at the end is truncated when the file is opened.
 
 #[cfg(test)]
 mod tests;
@@ -11,96 +11,174 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use proctor_wire::assembly::frames::{ClientFrame, MAX_PAYLOAD, TaggedFrame};
+use proctor_wire::assembly::frames::{ClientFrame, FrameError, MAX_PAYLOAD, TaggedFrame};
 use proctor_wire::assembly::proto::audit::v1::AuditEvent;
 use sha2::{Digest, Sha256};
 
-/// How large the file may be.
+/// Size limit of the file, in bytes.
 const MAX_FILE: u64 = 128 * 1024 * 1024;
-/// What was taken is cut off once it is this large, and at least half of the file.
-const WORTH_CUTTING: u64 = 1024 * 1024;
+/// Acknowledged records are compacted away once they have this many bytes and are at least half of the file.
+const MIN_COMPACTION: u64 = 1024 * 1024;
 
 const MAGIC: &[u8; 8] = b"aaevent1";
-/// The magic, and where the first record begins that was not taken.
+/// Header: the magic, and the offset of the first unacknowledged record.
 const HEADER: u64 = HEADER_LEN as u64;
 const HEADER_LEN: usize = 16;
-/// A length, and the first bytes of a digest.
+/// Record header: a length, and the first bytes of a digest.
 const RECORD_HEAD: usize = 12;
-/// A tag and a length around the longest payload.
+/// Longest record: tag, length and the longest payload.
 const MAX_RECORD: usize = MAX_PAYLOAD + 16;
 
-/// The file, locked for as long as it is open.
+/// Why the queue file cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("AA_AUDIT_BUFFER_PATH {}: {problem}", path.display())]
+pub struct OpenBufferError {
+    path: PathBuf,
+    #[source]
+    problem: OpenBufferProblem,
+}
+
+/// The cause of an [`OpenBufferError`].
+#[derive(Debug, thiserror::Error)]
+enum OpenBufferProblem {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("it is not a file")]
+    NotAFile,
+    #[error("others may read or write it: it must be this user's own, with mode 600")]
+    NotPrivate,
+    #[error("another runtime uses it")]
+    InUse,
+    #[error("it holds something else: move it away")]
+    OtherContent,
+}
+
+/// Why an event is not written to the file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AppendError {
+    /// The event does not fit into a frame.
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+    /// The frame's length does not fit into the record header.
+    #[error("{0}")]
+    Length(#[from] std::num::TryFromIntError),
+    /// The file has reached its size limit.
+    #[error("{}: it is full", .0.display())]
+    Full(PathBuf),
+    /// Writing or compacting failed.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+}
+
+/// Why unread events cannot be read back; they are dropped.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadBufferError {
+    /// The bytes are not the record that was written.
+    #[error("{}: it was changed by another program; {lost} events are lost", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// Number of dropped events.
+        lost: usize,
+    },
+    /// Reading failed.
+    #[error("{}: {source}; {lost} events are lost", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+        /// Number of dropped events.
+        lost: usize,
+    },
+}
+
+/// Why delivered events cannot be removed from the file.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub(crate) struct AcknowledgeError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// The open queue file, locked against other runtimes.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     path: PathBuf,
     file: File,
     max: u64,
-    /// Where the first record begins that was not taken.
+    /// Offset of the first unacknowledged record.
     start: u64,
-    /// Where the first record begins that is in the file only.
+    /// Offset of the first record that is not also in memory.
     read: u64,
-    /// How many records are in the file only.
+    /// Number of records that are not also in memory.
     unread: usize,
     end: u64,
 }
 
 impl Buffer {
-    /// Opens the file, or makes it. What an earlier program has left in it is read first.
-    pub(crate) fn open(path: &Path) -> Result<Buffer, String> {
+    /// Opens or creates the file. Records of an earlier run are delivered first.
+    pub(crate) fn open(path: &Path) -> Result<Buffer, OpenBufferError> {
         Buffer::with_limit(path, MAX_FILE)
     }
 
-    fn with_limit(path: &Path, max: u64) -> Result<Buffer, String> {
-        let named =
-            |problem: &dyn std::fmt::Display| format!("AA_AUDIT_BUFFER_PATH {}: {problem}", path.display());
+    fn with_limit(path: &Path, max: u64) -> Result<Buffer, OpenBufferError> {
+        Buffer::open_file(path, max).map_err(|problem| OpenBufferError { path: path.to_owned(), problem })
+    }
+
+    fn open_file(path: &Path, max: u64) -> Result<Buffer, OpenBufferProblem> {
         if let Some(folder) = path.parent() {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|error| named(&error))?;
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        let file = options().create(true).truncate(false).open(path).map_err(|error| named(&error))?;
-        let found = file.metadata().map_err(|error| named(&error))?;
+        let file = options().create(true).truncate(false).open(path)?;
+        let found = file.metadata()?;
         if !found.is_file() {
-            return Err(named(&"it is not a file"));
+            return Err(OpenBufferProblem::NotAFile);
         }
-        // Events can hold secrets, and what is in the file is sent under the agent's name.
+        // Events can hold secrets, and records of the file are sent under the agent's name.
         if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
-            return Err(named(&"others may read or write it: it must be this user's own, with mode 600"));
+            return Err(OpenBufferProblem::NotPrivate);
         }
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(named(&"another runtime uses it")),
-            Err(TryLockError::Error(error)) => return Err(named(&error)),
+            Err(TryLockError::WouldBlock) => return Err(OpenBufferProblem::InUse),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
         }
         let mut buffer =
             Buffer { path: path.to_owned(), file, max, start: HEADER, read: HEADER, unread: 0, end: HEADER };
-        buffer.find_records(found.len()).map_err(|problem| named(&problem))?;
+        buffer.recover(found.len())?;
         Ok(buffer)
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many events are in the file only: what comes now comes after them.
+    /// Number of events that are not also in memory. New events queue behind them, to keep the order.
     pub(crate) fn unread(&self) -> usize {
         self.unread
     }
 
-    /// Appends an event, and says how many bytes it takes. Without `in_memory` it is read again later.
-    pub(crate) fn append(&mut self, event: &AuditEvent, in_memory: bool) -> Result<u64, String> {
+    /// Appends an event and returns the size of its record. Without `in_memory`, [`Buffer::next`] returns it later.
+    pub(crate) fn append(&mut self, event: &AuditEvent, in_memory: bool) -> Result<u64, AppendError> {
         let record = record(event)?;
         let length = record.len() as u64;
         if self.end.saturating_add(length) > self.max && self.start > HEADER {
-            self.cut_taken().map_err(|error| self.named(&error))?;
+            self.compact().map_err(|source| AppendError::Io { path: self.path.clone(), source })?;
         }
         if self.end.saturating_add(length) > self.max {
-            return Err(self.named(&"it is full"));
+            return Err(AppendError::Full(self.path.clone()));
         }
-        if let Err(error) = self.file.write_all_at(&record, self.end) {
-            // A torn record would hide those after it.
+        if let Err(source) = self.file.write_all_at(&record, self.end) {
+            // A partial record would end the scan at the next start, and hide the records after it.
             let _ = self.file.set_len(self.end);
-            return Err(self.named(&error));
+            return Err(AppendError::Io { path: self.path.clone(), source });
         }
         self.end = self.end.saturating_add(length);
         if in_memory {
@@ -111,8 +189,8 @@ impl Buffer {
         Ok(length)
     }
 
-    /// The next event that is in the file only, and how many bytes it takes.
-    pub(crate) fn next(&mut self) -> Result<Option<(AuditEvent, u64)>, String> {
+    /// Reads the next event that is not in memory, with the size of its record.
+    pub(crate) fn next(&mut self) -> Result<Option<(AuditEvent, u64)>, ReadBufferError> {
         if self.unread == 0 {
             return Ok(None);
         }
@@ -122,41 +200,46 @@ impl Buffer {
                 self.unread = self.unread.saturating_sub(1);
                 Ok(Some((event, length)))
             }
-            Ok(None) => Err(self.give_up(&"it was changed by another program")),
-            Err(error) => Err(self.give_up(&error)),
+            Ok(None) => Err(self.discard_unread(None)),
+            Err(error) => Err(self.discard_unread(Some(error))),
         }
     }
 
-    /// What stands behind cannot be told apart any more.
-    fn give_up(&mut self, problem: &dyn std::fmt::Display) -> String {
+    /// Drops all unread records: behind an unreadable one, record boundaries are unknown.
+    fn discard_unread(&mut self, error: Option<io::Error>) -> ReadBufferError {
         let lost = std::mem::take(&mut self.unread);
         self.read = self.end;
-        self.named(&format!("{problem}; {lost} events are lost"))
+        let path = self.path.clone();
+        match error {
+            Some(source) => ReadBufferError::Io { path, source, lost },
+            None => ReadBufferError::Changed { path, lost },
+        }
     }
 
-    /// The gateway has taken the oldest so many bytes of events.
-    pub(crate) fn acknowledge(&mut self, bytes: u64) -> Result<(), String> {
+    /// Marks the oldest `bytes` of records as delivered.
+    pub(crate) fn acknowledge(&mut self, bytes: u64) -> Result<(), AcknowledgeError> {
         self.start = self.start.saturating_add(bytes).min(self.read);
-        let taken = self.start.saturating_sub(HEADER);
+        let delivered = self.start.saturating_sub(HEADER);
         let done = if self.start == self.end {
-            self.empty()
-        } else if taken >= WORTH_CUTTING && taken >= self.end.saturating_sub(self.start) {
-            self.cut_taken()
+            self.reset()
+        } else if delivered >= MIN_COMPACTION && delivered >= self.end.saturating_sub(self.start) {
+            self.compact()
         } else {
             self.file.write_all_at(&self.start.to_le_bytes(), 8)
         };
-        done.map_err(|error| self.named(&error))
+        done.map_err(|source| AcknowledgeError { path: self.path.clone(), source })
     }
 
-    /// Cut first: a start behind the end means the beginning, a beginning before old records would send them again.
-    fn empty(&mut self) -> io::Result<()> {
+    /// Truncates the file to an empty queue. The truncation comes before the header: after a crash in between, an offset past the end reads as
+    /// an empty queue, while a reset offset before old records would send them again.
+    fn reset(&mut self) -> io::Result<()> {
         self.file.set_len(HEADER)?;
         (self.start, self.read, self.end) = (HEADER, HEADER, HEADER);
         self.file.write_all_at(&header(HEADER), 0)
     }
 
-    /// Writes what was not taken into a new file, which then takes the place of this one.
-    fn cut_taken(&mut self) -> io::Result<()> {
+    /// Copies unacknowledged records to a new file and renames it over this one.
+    fn compact(&mut self) -> io::Result<()> {
         let mut name = self.path.clone().into_os_string();
         name.push(".new");
         let new = PathBuf::from(name);
@@ -194,39 +277,38 @@ impl Buffer {
         Ok(())
     }
 
-    /// Finds what an earlier program has left, and cuts off what is torn.
-    fn find_records(&mut self, length: u64) -> Result<(), String> {
-        let text = |error: io::Error| error.to_string();
+    /// Scans the records of an earlier run, and truncates a partial one at the end.
+    fn recover(&mut self, length: u64) -> Result<(), OpenBufferProblem> {
         let mut found = [0; HEADER_LEN];
         let known = usize::try_from(length).unwrap_or(usize::MAX).min(found.len());
         let (found_magic, found_start) = {
-            self.file.read_exact_at(found.get_mut(..known).unwrap_or_default(), 0).map_err(text)?;
+            self.file.read_exact_at(found.get_mut(..known).unwrap_or_default(), 0)?;
             let (magic, start) = found.split_at(MAGIC.len());
             (magic, u64::from_le_bytes(start.try_into().unwrap_or_default()))
         };
         let magic_known = known.min(MAGIC.len());
         if found_magic.get(..magic_known) != MAGIC.get(..magic_known) {
-            return Err("it holds something else: move it away".to_owned());
+            return Err(OpenBufferProblem::OtherContent);
         }
         if length < HEADER {
-            return self.empty().map_err(text);
+            return Ok(self.reset()?);
         }
         let begins = [found_start, HEADER].into_iter().filter(|start| (HEADER..=length).contains(start));
         for start in begins {
-            let (end, count) = self.scan(start, length).map_err(text)?;
-            // A start at no record is a damaged one: everything is sent again.
+            let (end, count) = self.scan(start, length)?;
+            // An offset that is no record boundary is damaged: everything is sent again.
             if count > 0 || start == HEADER || start == length {
                 (self.start, self.read, self.end, self.unread) = (start, start, end, count);
                 break;
             }
         }
         if self.start == self.end {
-            return self.empty().map_err(text);
+            return Ok(self.reset()?);
         }
-        self.file.set_len(self.end).map_err(text)
+        Ok(self.file.set_len(self.end)?)
     }
 
-    /// Where whole records that begin at `start` end, and how many they are.
+    /// End offset and number of the complete records from `start`.
     fn scan(&self, start: u64, length: u64) -> io::Result<(u64, usize)> {
         let (mut end, mut count) = (start, 0_usize);
         while let Some((_, size)) = self.record_at(end, length)? {
@@ -236,7 +318,7 @@ impl Buffer {
         Ok((end, count))
     }
 
-    /// The event at `start` and the size of its record; none if no whole record stands there.
+    /// Event and record size at offset `start`; `None` without a complete, undamaged record.
     fn record_at(&self, start: u64, length: u64) -> io::Result<Option<(AuditEvent, u64)>> {
         let left = length.saturating_sub(start);
         if left < RECORD_HEAD as u64 {
@@ -260,15 +342,11 @@ impl Buffer {
             _ => Ok(None),
         }
     }
-
-    fn named(&self, problem: &dyn std::fmt::Display) -> String {
-        format!("{}: {problem}", self.path.display())
-    }
 }
 
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    // A link or a pipe in its place is none of ours.
+    // Neither follow a link nor block on a pipe that somebody put in its place.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     options.read(true).write(true).mode(0o600).custom_flags(flags.bits().cast_signed());
     options
@@ -278,10 +356,10 @@ fn header(start: u64) -> Vec<u8> {
     [MAGIC.as_slice(), &start.to_le_bytes()].concat()
 }
 
-fn record(event: &AuditEvent) -> Result<Vec<u8>, String> {
+fn record(event: &AuditEvent) -> Result<Vec<u8>, AppendError> {
     let mut frame = Vec::new();
-    ClientFrame::EventReport(event.clone()).encode(&mut frame).map_err(|error| error.to_string())?;
-    let size = u32::try_from(frame.len()).map_err(|error| error.to_string())?;
+    ClientFrame::EventReport(event.clone()).encode(&mut frame)?;
+    let size = u32::try_from(frame.len())?;
     let digest = Sha256::digest(&frame);
     let digest = digest.get(..RECORD_HEAD - 4).unwrap_or_default();
     Ok([size.to_le_bytes().as_slice(), digest, &frame].concat())

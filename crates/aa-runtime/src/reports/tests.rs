@@ -7,7 +7,7 @@ fn event(index: usize) -> AuditEvent {
 }
 
 fn reports() -> Reports {
-    Reports::new(Limits::default(), Arc::new(Holders::new(None)), None)
+    Reports::new(Limits::default(), Arc::new(TokenOwner::new(None)), None)
 }
 
 fn first(batch: &[AuditEvent]) -> &str {
@@ -18,17 +18,17 @@ fn first(batch: &[AuditEvent]) -> &str {
 fn events_go_under_the_name_of_the_tokens_holder() {
     let named = |name: &str| AgentId { agent_id: name.to_owned(), ..AgentId::default() };
     let event = AuditEvent { agent_id: Some(named("mine")), ..AuditEvent::default() };
-    assert_eq!(signed(None, std::slice::from_ref(&event)), std::slice::from_ref(&event));
-    let signed = signed(Some(named("did:key:z")), std::slice::from_ref(&event)).pop().unwrap();
-    assert_eq!(signed.agent_id, Some(named("did:key:z")));
-    assert_eq!(signed.labels.get("claimed_agent_id").map(String::as_str), Some("mine"));
+    assert_eq!(with_owner(None, std::slice::from_ref(&event)), std::slice::from_ref(&event));
+    let owned = with_owner(Some(named("did:key:z")), std::slice::from_ref(&event)).pop().unwrap();
+    assert_eq!(owned.agent_id, Some(named("did:key:z")));
+    assert_eq!(owned.labels.get("claimed_agent_id").map(String::as_str), Some("mine"));
 }
 
 #[test]
 fn of_too_many_the_oldest_are_dropped() {
     let limits = Limits { events: 50, ..Limits::default() };
     for (reports, max) in
-        [(reports(), 10_000), (Reports::new(limits, Arc::new(Holders::new(None)), None), 50)]
+        [(reports(), 10_000), (Reports::new(limits, Arc::new(TokenOwner::new(None)), None), 50)]
     {
         for index in 0..max + 3 {
             reports.push(event(index));
@@ -86,7 +86,7 @@ async fn what_is_too_much_for_the_memory_waits_in_the_file_and_keeps_its_order()
     let limits = Limits { events: 10, batch: 4, ..Limits::default() };
     let open = || {
         let buffer = Buffer::open(&path).unwrap();
-        Reports::new(limits, Arc::new(Holders::new(None)), Some(buffer))
+        Reports::new(limits, Arc::new(TokenOwner::new(None)), Some(buffer))
     };
     let reports = open();
     for index in 0..25 {
@@ -100,7 +100,7 @@ async fn what_is_too_much_for_the_memory_waits_in_the_file_and_keeps_its_order()
         for event in reports.take_batch() {
             assert_eq!(event.event_id, expected.to_string());
             expected += 1;
-            reports.settled(1);
+            reports.acknowledge(1);
         }
     }
     reports.push(event(25));
@@ -115,7 +115,7 @@ async fn what_is_too_much_for_the_memory_waits_in_the_file_and_keeps_its_order()
         for event in reports.take_batch() {
             assert_eq!(event.event_id, expected.to_string());
             expected += 1;
-            reports.settled(1);
+            reports.acknowledge(1);
         }
     }
     assert_eq!((expected, reports.undelivered()), (26, None));

@@ -1,4 +1,4 @@
-//! Verdicts in the words of the protocol.
+//! Conversion of verdicts to protocol replies.
 
 use proctor_assert::{Assertion, JudgeMetadata, Status};
 use proctor_providers::store::Store;
@@ -8,7 +8,7 @@ use proctor_wire::attest::reply::{
 
 use super::evaluate::{Batch, Found};
 
-/// The answer to a batch.
+/// Builds the reply to a batch.
 pub(crate) fn answer(
     batch: &Batch,
     assertions: &[Assertion<'_>],

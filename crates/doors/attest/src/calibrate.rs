@@ -1,38 +1,38 @@
-//! How well a judge agrees with people: labels from a file, and the usual measures of agreement.
+//! Judge calibration: human labels from a file, and agreement, Cohen's kappa and ROC AUC of the judge's scores.
 
 use proctor_core::json::Json;
 
-/// One text that a person and a judge gave a value.
+/// Human label and judge score of one text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Label {
-    /// What the person said.
+    /// The human label.
     pub human: f64,
-    /// What the judge said; `None` if nobody asked it.
+    /// The judge's score, if there is one.
     pub judge: Option<f64>,
 }
 
-/// Where a file of labels is wrong.
+/// Position and reason of a mistake in a file of labels.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct LabelError {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The mistake.
     pub problem: String,
 }
 
-/// How well they agree.
+/// Agreement of a judge with human labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibrated {
-    /// Texts that both gave a value.
+    /// Number of texts with both values.
     pub label_count: usize,
-    /// Texts that only the person gave a value.
+    /// Number of texts without a judge score.
     pub missing_judge: usize,
     /// Share of texts on which both are above or both below the threshold.
     pub agreement: f64,
-    /// The same, less what chance would give.
+    /// Cohen's kappa: agreement corrected for chance.
     pub cohen_kappa: f64,
-    /// How often the judge gives the better of two texts the higher score.
+    /// Area under the ROC curve: probability that the judge scores a good text above a bad one.
     pub roc_auc: f64,
 }
 
@@ -95,7 +95,7 @@ fn read_csv(text: &str) -> Result<Vec<Label>, LabelError> {
     Ok(labels)
 }
 
-/// The rows of a comma-separated text, each with the line it begins on. Fields may be quoted, and then hold anything.
+/// Rows of a comma-separated text, each with its first line number. Quoted fields may hold commas, quotes and line breaks.
 fn rows(text: &str) -> Result<Vec<(usize, Vec<String>)>, LabelError> {
     let mut rows = Vec::new();
     let mut fields = vec![String::new()];
@@ -163,12 +163,12 @@ pub fn calibrate(labels: &[Label], threshold: f64) -> Option<Calibrated> {
         missing_judge: labels.len() - both.len(),
         agreement,
         cohen_kappa,
-        roc_auc: area(&both, threshold),
+        roc_auc: roc_auc(&both, threshold),
     })
 }
 
-/// The share of pairs of a good and a bad text in which the judge prefers the good one; a tie counts half.
-fn area(both: &[(f64, f64)], threshold: f64) -> f64 {
+/// Area under the ROC curve: share of pairs of a good and a bad text in which the judge prefers the good one; a tie counts half.
+fn roc_auc(both: &[(f64, f64)], threshold: f64) -> f64 {
     let mut sorted: Vec<(f64, bool)> =
         both.iter().map(|(human, judge)| (*judge, *human >= threshold)).collect();
     sorted.sort_by(|left, right| left.0.total_cmp(&right.0));
@@ -236,7 +236,7 @@ mod tests {
                 }
             }
             let slow = if good.is_empty() || bad.is_empty() { 0.0 } else { wins / (good.len() * bad.len()) as f64 };
-            prop_assert!((area(&both, 0.5) - slow).abs() < 1e-9);
+            prop_assert!((roc_auc(&both, 0.5) - slow).abs() < 1e-9);
         }
     }
 }

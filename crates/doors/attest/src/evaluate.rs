@@ -1,4 +1,4 @@
-//! Evaluating a batch: layer by layer, each assertion by itself, so that the failure of one is the failure of one.
+//! Evaluation of a batch, layer by layer; a panic in one assertion fails only that assertion.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,19 +11,19 @@ use proctor_assert::{
 };
 use proctor_core::random::Randomness;
 use proctor_core::time::Clock;
-use proctor_providers::store::{Row, Store, WAITING_STATUS};
+use proctor_providers::store::{Row, Store, StoreError, WAITING_STATUS};
 
-use super::models::Models;
+use super::models::{Models, ModelsError};
 use super::settings::Settings;
 
-/// Assertions of one batch that wait for models at a time.
-const AT_A_TIME: usize = 16;
+/// Limit of assertions of one batch that wait for models concurrently.
+const MAX_PARALLEL: usize = 16;
 
-/// What evaluates assertions: one for a session of the engine, or for a command.
+/// Evaluator of assertions, for one session of the engine or one command.
 pub struct Evaluator {
-    /// Compiled schemas and patterns.
+    /// Cache of compiled schemas and patterns.
     tools: Tools,
-    /// Who is asked.
+    /// Judge and embedding model.
     pub models: Models,
     history: History,
     /// Whether results are stamped as simulated.
@@ -32,81 +32,97 @@ pub struct Evaluator {
     randomness: Arc<dyn Randomness>,
 }
 
-/// What was found earlier: opened beside everything else, because nobody needs it before the first batch.
+/// History of earlier results. A thread opens it at start-up, because only the first batch needs it.
 struct History {
-    opening: Mutex<Option<JoinHandle<Result<Store, String>>>>,
-    opened: OnceLock<Result<Store, String>>,
+    opening: Mutex<Option<JoinHandle<Result<Store, HistoryError>>>>,
+    opened: OnceLock<Result<Store, HistoryError>>,
+}
+
+/// Why there is no history of earlier results.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// No directory is configured.
+    #[error("there is no history: there is no home folder, and ATTEST_CACHE_DIR is not set")]
+    NoDirectory,
+    /// The database cannot be opened.
+    #[error("there is no history: {0}")]
+    Store(#[source] StoreError),
+    /// The opening thread cannot be started.
+    #[error("{0}")]
+    Thread(#[source] std::io::Error),
+    /// The opening thread panicked.
+    #[error("it could not be opened")]
+    NotOpened,
 }
 
 impl History {
     fn open(settings: &Settings, clock: Arc<dyn Clock>, warn: fn(&str)) -> History {
         let kept = settings.kept;
-        let known = |result: Result<Store, String>| History {
+        let known = |result: Result<Store, HistoryError>| History {
             opening: Mutex::default(),
             opened: OnceLock::from(result),
         };
         let Some(folder) = settings.cache.clone() else {
-            let problem = "there is no history: there is no home folder, and ATTEST_CACHE_DIR is not set";
-            warn(problem);
-            return known(Err(problem.to_owned()));
+            let problem = HistoryError::NoDirectory;
+            warn(&problem.to_string());
+            return known(Err(problem));
         };
         let open = move || {
             Store::open(&folder, kept, clock).map_err(|error| {
-                let problem = format!("there is no history: {error}");
-                warn(&problem);
+                let problem = HistoryError::Store(error);
+                warn(&problem.to_string());
                 problem
             })
         };
         match std::thread::Builder::new().name("attest-open".to_owned()).spawn(open) {
             Ok(opening) => History { opening: Mutex::new(Some(opening)), opened: OnceLock::new() },
-            Err(error) => known(Err(error.to_string())),
+            Err(error) => known(Err(HistoryError::Thread(error))),
         }
     }
 
-    fn opened(&self) -> &Result<Store, String> {
+    fn opened(&self) -> &Result<Store, HistoryError> {
         self.opened.get_or_init(|| {
             let opening = self.opening.lock().ok().and_then(|mut opening| opening.take());
             let opened = opening.and_then(|opening| opening.join().ok());
-            opened.unwrap_or_else(|| Err("it could not be opened".to_owned()))
+            opened.unwrap_or(Err(HistoryError::NotOpened))
         })
     }
 }
 
-/// What one assertion found.
+/// Result of one assertion.
 pub struct Found {
-    /// Which one, by its place in the request.
+    /// The assertion's index in the request.
     pub index: usize,
-    /// Its layer, if its type is known.
+    /// Layer of the assertion, if its type is known.
     pub layer: Option<Layer>,
-    /// What it found.
     pub verdict: Verdict,
-    /// How long that took.
+    /// Duration of the evaluation.
     pub took: Duration,
-    /// Whether its threshold follows from earlier runs.
+    /// Whether the threshold is computed from earlier runs.
     pub dynamic: bool,
-    /// Whether it waits for the result of a plugin.
+    /// Whether a plugin result is still missing.
     pub waiting: bool,
 }
 
-/// What a batch found.
+/// Results of a batch.
 pub struct Batch {
-    /// In the order of layers.
+    /// Results in the order of layers.
     pub found: Vec<Found>,
-    /// Places of the assertions that were not run, because something before them failed hard.
+    /// Indices of the assertions that were skipped after a hard failure.
     pub not_run: Vec<usize>,
 }
 
-/// What a plugin's assertion says until its result comes.
+/// Explanation of a plugin assertion until its result is submitted.
 pub(crate) const WAITING: &str = "waiting for submit_plugin_result";
 
 impl Evaluator {
-    /// Puts the parts together. What makes history impossible is warned of, once.
+    /// Creates the model clients and starts opening the history; `warn` is called if it cannot be opened.
     pub fn new(
         settings: &Settings,
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
         warn: fn(&str),
-    ) -> Result<Evaluator, String> {
+    ) -> Result<Evaluator, ModelsError> {
         Ok(Evaluator {
             tools: Tools::default(),
             models: Models::new(settings)?,
@@ -117,14 +133,14 @@ impl Evaluator {
         })
     }
 
-    /// What was found earlier, if it can be used.
+    /// The history, if it could be opened; waits for the opening thread.
     pub fn store(&self) -> Option<&Store> {
         self.history.opened().as_ref().ok()
     }
 
     /// Why there is no history, if there is none.
-    pub fn history_problem(&self) -> Option<&str> {
-        self.history.opened().as_ref().err().map(String::as_str)
+    pub fn history_problem(&self) -> Option<&HistoryError> {
+        self.history.opened().as_ref().err()
     }
 
     /// Evaluates assertions on a trace.
@@ -144,10 +160,10 @@ impl Evaluator {
         let mut found: Vec<Found> = first
             .into_iter()
             .filter_map(|(_, index, layer)| {
-                Some(self.timed(index, layer, of(index)?, || self.decide_on_trace(trace, of(index))))
+                Some(self.run_assertion(index, layer, of(index)?, || self.decide_on_trace(trace, of(index))))
             })
             .collect();
-        // Models cost money and time: what has failed already is not made better by them.
+        // Models cost money and time, and cannot change the outcome of a batch that has failed.
         if found.iter().any(|one| one.verdict.status.is_hard()) {
             return Batch { found, not_run: last.into_iter().map(|(_, index, _)| index).collect() };
         }
@@ -155,7 +171,7 @@ impl Evaluator {
         Batch { found, not_run: Vec::new() }
     }
 
-    /// Evaluates the assertions that need models, several at a time.
+    /// Evaluates the assertions that need models, concurrently.
     fn with_models(
         &self,
         trace: &Trace<'_>,
@@ -165,7 +181,7 @@ impl Evaluator {
         let until = Instant::now() + self.model_time;
         let one = |index: usize, layer: Option<Layer>| {
             let assertion = assertions.get(index)?;
-            Some(self.timed(index, layer, assertion, || self.ask_model(trace, assertion, until)))
+            Some(self.run_assertion(index, layer, assertion, || self.ask_model(trace, assertion, until)))
         };
         if let [(_, index, layer)] = last {
             return one(*index, *layer).into_iter().collect();
@@ -179,7 +195,7 @@ impl Evaluator {
                 }
                 mine
             };
-            let others: Vec<_> = (1..last.len().min(AT_A_TIME))
+            let others: Vec<_> = (1..last.len().min(MAX_PARALLEL))
                 .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
                 .collect();
             let mut found = work();
@@ -192,8 +208,8 @@ impl Evaluator {
         found
     }
 
-    /// Runs one assertion: caught if it panics, timed, and decided anew if its threshold follows from earlier runs.
-    fn timed(
+    /// Runs one assertion: catches panics, measures the duration, and applies a threshold that is computed from earlier runs.
+    fn run_assertion(
         &self,
         index: usize,
         layer: Option<Layer>,
@@ -252,8 +268,8 @@ impl Evaluator {
         (verdict, false)
     }
 
-    /// Remembers what a batch found. What could not be decided has no score, and is not remembered.
-    /// Nor are simulated results: they say nothing about the agent.
+    /// Adds the results of a batch to the history, except errors, which have no score, and simulated results, which say nothing about the
+    /// agent.
     pub fn remember(&self, trace_id: &str, assertions: &[Assertion<'_>], batch: &Batch) {
         if self.simulated {
             return;
@@ -293,7 +309,7 @@ mod tests {
     #[test]
     fn a_defect_is_the_failure_of_one_assertion() {
         let assertion = Assertion::new("a", "content", "{}").unwrap();
-        let found = evaluator().timed(0, None, &assertion, || panic!("a defect"));
+        let found = evaluator().run_assertion(0, None, &assertion, || panic!("a defect"));
         assert_eq!(found.verdict.status, Status::Error);
         assert!(found.verdict.explanation.contains("defect"));
     }

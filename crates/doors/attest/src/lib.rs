@@ -1,4 +1,4 @@
-//! The Attest door: an engine that evaluates assertions on traces, for the official clients and for our own commands.
+//! Attest protocol: an engine that evaluates assertions on traces, for the official clients and for our own commands.
 
 mod answer;
 mod calibrate;
@@ -24,20 +24,21 @@ use proctor_wire::attest::{MAX_ASSERTION_ID, PROTOCOL_VERSION, reply, rpc};
 use serde_json::value::RawValue;
 
 pub use calibrate::{Calibrated, calibrate, read_labels};
-pub use evaluate::{Batch, Evaluator};
+pub use evaluate::{Batch, Evaluator, HistoryError};
+pub use models::ModelsError;
 pub use record::{OpenAccess, RecordError, Recorder};
 pub use serve::serve;
-pub use settings::Settings;
+pub use settings::{Settings, SettingsError};
 
 use plugins::Plugins;
 
-/// The generation of the protocol's clients that this engine answers like.
+/// Engine version that is reported to clients: the client generation that this engine is compatible with.
 pub const ENGINE_VERSION: &str = "0.9.0";
 
-/// The capability that lets a client name a session of the ledger instead of sending its trace.
+/// Capability of naming a recorded session instead of sending its trace.
 const SESSIONS: &str = "proctor_sessions";
 
-/// How many scores a drift report looks at, if nothing else is said.
+/// Default number of scores in a drift report.
 const DRIFT_WINDOW: usize = 50;
 
 /// One session of the engine.
@@ -68,16 +69,16 @@ enum Stage {
     Ended,
 }
 
-/// What goes back for a request.
+/// Reply to a request.
 pub struct Reply {
-    /// The lines, each with its end.
+    /// Complete lines: notifications, then the response.
     pub lines: Vec<u8>,
     /// Whether the session is over.
     pub last: bool,
 }
 
 impl AttestDoor {
-    /// Opens the door.
+    /// Starts a session.
     pub fn new(evaluator: Evaluator, recorder: Recorder, settings: &Settings) -> AttestDoor {
         AttestDoor {
             evaluator,
@@ -89,14 +90,14 @@ impl AttestDoor {
         }
     }
 
-    /// Waits until everything that was found is remembered.
+    /// Waits until the history is written.
     pub fn flush(&self) {
         if let Some(store) = self.evaluator.store() {
             store.flush();
         }
     }
 
-    /// Answers one line: always with exactly one reply, whatever it is.
+    /// Answers one line, valid or not, with exactly one response.
     pub fn answer(&self, line: &str) -> Reply {
         let request = match rpc::read(line) {
             Ok(request) => request,
@@ -258,7 +259,7 @@ impl AttestDoor {
         self.recorder.batch(trace, raw, assertions, &batch, self.evaluator.simulated).map_err(|problem| {
             Refusal::new(Code::Engine, "the batch is not on record", problem.to_string()).retryable()
         })?;
-        self.evaluator.remember(plugins::kept(trace_id), assertions, &batch);
+        self.evaluator.remember(plugins::stored_id(trace_id), assertions, &batch);
         self.count(trace, assertions, &batch)?;
         let mut lines = self.drift_alerts(assertions, &batch)?;
         let answer = answer::answer(&batch, assertions, self.evaluator.simulated, self.evaluator.store());
@@ -267,7 +268,7 @@ impl AttestDoor {
         Ok(lines)
     }
 
-    /// Counts results and soft failures, and notes which plugins are waited for.
+    /// Counts results and soft failures, and registers assertions that wait for plugins.
     fn count(&self, trace: &Trace<'_>, assertions: &[Assertion<'_>], batch: &Batch) -> Result<(), Refusal> {
         let (trace_id, agent_id) = (trace.head.trace_id.as_str(), trace.head.agent_id.as_str());
         let mut session = self.session()?;
@@ -296,7 +297,7 @@ impl AttestDoor {
         Ok(())
     }
 
-    /// Notifications about scores that fell, for clients that asked for them.
+    /// Drift notifications of a batch, if the client asked for them.
     fn drift_alerts(&self, assertions: &[Assertion<'_>], batch: &Batch) -> Result<Vec<u8>, Refusal> {
         if !self.session()?.drift_alerts {
             return Ok(Vec::new());
@@ -315,10 +316,9 @@ impl AttestDoor {
     fn submit_plugin_result(&self, params: Params<'_>) -> Result<Accepted, Refusal> {
         let asked: SubmitPluginResult = read(params, Code::Assertion, "the plugin's result cannot be read")?;
         let mut session = self.session()?;
-        let accepted = session
-            .plugins
-            .accept(&asked)
-            .map_err(|detail| Refusal::new(Code::Assertion, "the plugin's result cannot be used", detail))?;
+        let accepted = session.plugins.accept(&asked).map_err(|error| {
+            Refusal::new(Code::Assertion, "the plugin's result cannot be used", error.to_string())
+        })?;
         let Some(accepted) = accepted else { return Ok(Accepted { accepted: false }) };
         drop(session);
         if let Err(problem) = self.recorder.plugin(&accepted) {
@@ -359,7 +359,8 @@ impl AttestDoor {
 
     fn drift(&self, assertion_id: String, window: usize) -> Result<DriftReport, Refusal> {
         let unusable = |detail: String| Refusal::new(Code::Engine, "there is no history", detail);
-        let problem = || unusable(self.evaluator.history_problem().unwrap_or_default().to_owned());
+        let problem =
+            || unusable(self.evaluator.history_problem().map_or_else(String::new, ToString::to_string));
         let store = self.evaluator.store().ok_or_else(problem)?;
         let drift = store.drift(&assertion_id, window).map_err(|error| unusable(error.to_string()))?;
         let status = match drift.count {
@@ -412,12 +413,12 @@ fn validate_trace_tree(params: Params<'_>) -> Result<TreeAnswer, Refusal> {
     })
 }
 
-/// The sum of finite numbers need not be one, and JSON has no other.
+/// Clamps a sum to a finite number: sums of finite numbers can overflow, and JSON has no infinity.
 fn finite(sum: f64) -> f64 {
     if sum.is_nan() { 0.0 } else { sum.clamp(f64::MIN, f64::MAX) }
 }
 
-/// Reads parameters. Those that are no object have a code of their own; the rest is the method's.
+/// Parses parameters. Anything but an object has the code for invalid parameters, other mistakes the code of the method.
 fn read<'a, T: serde::Deserialize<'a>>(params: Params<'a>, code: Code, message: &str) -> Result<T, Refusal> {
     params.read().map_err(|error| match error {
         ParamsError::NotAnObject => {

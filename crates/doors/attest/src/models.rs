@@ -1,80 +1,77 @@
-//! Asking models: what assertions need, from the memory of earlier answers or from a provider.
+//! Model calls of assertions: judge answers and embeddings, from the cache or from a provider.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use proctor_assert::{Answers, Judgement, Prompts, Sample, Similarity, Verdict};
+use proctor_assert::{AnswerError, Answers, Judgement, Prompts, Sample, Similarity, Verdict};
 use proctor_core::digest::Digest;
-use proctor_providers::local::LocalModel;
+use proctor_providers::local::{LocalModel, LocalModelError};
 use proctor_providers::store::{JudgedAnswer, Store};
 use proctor_providers::vendor::{ChatReply, ChatRequest, Client, Message, ProviderError, Role, cost_usd};
 
 use super::settings::{EmbeddingSettings, JudgeSettings, Settings};
 
-/// How long a judge's answer may be, in tokens; models that think first spend some of them on that.
+/// Token limit of a judge's answer, including reasoning tokens.
 const ANSWER_TOKENS: u32 = 1024;
 
-/// How freely a judge speaks when it is asked the same several times.
-const SAMPLING: f64 = 0.3;
+/// Temperature of repeated samples.
+const SAMPLING_TEMPERATURE: f64 = 0.3;
 
-/// The models that are configured.
+/// Configured judge and embedding model.
 pub struct Models {
     judge: Option<Judge>,
     embedder: Option<Embedder>,
 }
 
-/// The model that judges.
+/// Client of the judge model, with its budget.
 pub struct Judge {
     client: Client,
     settings: JudgeSettings,
-    /// Dollars spent and promised.
+    /// Dollars spent and reserved.
     spent: Mutex<f64>,
 }
 
-/// The model that turns texts into vectors.
+/// Embedding model.
 enum Embedder {
     Endpoint {
         client: Client,
         model: String,
     },
-    /// Read when it is needed for the first time: most sessions never do.
+    /// Loaded at the first use, because most sessions never need it.
     Local {
         folder: PathBuf,
-        model: Box<OnceLock<Result<LocalModel, String>>>,
+        model: Box<OnceLock<Result<LocalModel, LocalModelError>>>,
     },
 }
 
 impl Models {
-    /// Makes the clients; nothing is contacted.
-    pub fn new(settings: &Settings) -> Result<Models, String> {
+    /// Creates the clients, without connecting.
+    pub fn new(settings: &Settings) -> Result<Models, ModelsError> {
         let judge = settings.judge.clone().map(|judge| {
-            let client = Client::new(judge.endpoint.clone(), judge.limits)
-                .map_err(|error| format!("the judge cannot be used (ATTEST_JUDGE_BASE_URL): {error}"))?;
-            Ok::<_, String>(Judge { client, settings: judge, spent: Mutex::new(0.0) })
+            let client = Client::new(judge.endpoint.clone(), judge.limits).map_err(ModelsError::Judge)?;
+            Ok::<_, ModelsError>(Judge { client, settings: judge, spent: Mutex::new(0.0) })
         });
         let embedder = settings.embedding.clone().map(|embedding| match embedding {
             EmbeddingSettings::Local(folder) => Ok(Embedder::Local { folder, model: Box::default() }),
             EmbeddingSettings::Endpoint { endpoint, model, limits } => Client::new(endpoint, limits)
                 .map(|client| Embedder::Endpoint { client, model })
-                .map_err(|error| {
-                    format!("the embedding model cannot be used (ATTEST_EMBEDDING_BASE_URL): {error}")
-                }),
+                .map_err(ModelsError::Embedding),
         });
         Ok(Models { judge: judge.transpose()?, embedder: embedder.transpose()? })
     }
 
-    /// Whether there is a judge.
+    /// The judge, if one is configured.
     pub fn judge(&self) -> Option<&Judge> {
         self.judge.as_ref()
     }
 
-    /// Whether texts can become vectors.
+    /// Whether an embedding model is configured.
     pub fn embeds(&self) -> bool {
         self.embedder.is_some()
     }
 
-    /// Decides a similarity.
+    /// Evaluates a similarity assertion.
     pub fn similarity(
         &self,
         asked: &Similarity,
@@ -100,7 +97,7 @@ impl Models {
         }
     }
 
-    /// Decides a judgement.
+    /// Evaluates a judge assertion.
     pub fn judgement(
         &self,
         asked: &Judgement,
@@ -128,7 +125,7 @@ impl Embedder {
         texts: &[String],
         store: Option<&Store>,
         until: Instant,
-    ) -> Result<Vec<Vec<f32>>, String> {
+    ) -> Result<Vec<Vec<f32>>, EmbedError<'_>> {
         let name = match self {
             Embedder::Endpoint { model, .. } => {
                 if wanted.is_empty() {
@@ -137,53 +134,113 @@ impl Embedder {
                     wanted.to_owned()
                 }
             }
-            Embedder::Local { .. } => self.local()?.name().to_owned(),
+            Embedder::Local { folder, model } => open_local(folder, model)?.name().to_owned(),
         };
-        let kept_as = match self {
-            Embedder::Endpoint { client, .. } => kept_as(client, &name),
+        let cache_name = match self {
+            Embedder::Endpoint { client, .. } => cache_name(client, &name),
             Embedder::Local { .. } => name.clone(),
         };
         let hashes: Vec<String> = texts.iter().map(|text| Digest::of(text.as_bytes()).to_string()).collect();
         let mut vectors: Vec<Option<Vec<f32>>> =
-            hashes.iter().map(|hash| store.and_then(|store| store.vector(hash, &kept_as))).collect();
+            hashes.iter().map(|hash| store.and_then(|store| store.vector(hash, &cache_name))).collect();
         let missing: Vec<usize> =
             (0..texts.len()).filter(|index| vectors.get(*index).is_some_and(Option::is_none)).collect();
         if !missing.is_empty() {
             let wanted: Vec<&str> =
                 missing.iter().filter_map(|index| texts.get(*index).map(String::as_str)).collect();
             let made = match self {
-                Embedder::Local { .. } => {
-                    let model = self.local()?;
+                Embedder::Local { folder, model } => {
+                    let model = open_local(folder, model)?;
                     wanted.iter().map(|text| model.embed(text)).collect()
                 }
                 Embedder::Endpoint { client, .. } => {
-                    client.embed(&name, &wanted, left(until)).map_err(|error| error.to_string())?.vectors
+                    client.embed(&name, &wanted, left(until)).map_err(EmbedError::Provider)?.vectors
                 }
             };
             for (index, vector) in missing.into_iter().zip(made) {
                 if let (Some(store), Some(hash)) = (store, hashes.get(index)) {
-                    store.keep_vector(hash, &kept_as, vector.clone());
+                    store.keep_vector(hash, &cache_name, vector.clone());
                 }
                 if let Some(place) = vectors.get_mut(index) {
                     *place = Some(vector);
                 }
             }
         }
-        vectors.into_iter().map(|vector| vector.ok_or_else(|| "a vector is missing".to_owned())).collect()
-    }
-
-    fn local(&self) -> Result<&LocalModel, String> {
-        match self {
-            Embedder::Endpoint { .. } => Err("the model is not on this machine".to_owned()),
-            Embedder::Local { folder, model } => model
-                .get_or_init(|| LocalModel::open(folder).map_err(|error| error.to_string()))
-                .as_ref()
-                .map_err(Clone::clone),
-        }
+        vectors.into_iter().map(|vector| vector.ok_or(EmbedError::Missing)).collect()
     }
 }
 
-/// A question to the judge: its name in the cache, which sample of it, and the request.
+fn open_local<'a>(
+    folder: &Path,
+    model: &'a OnceLock<Result<LocalModel, LocalModelError>>,
+) -> Result<&'a LocalModel, EmbedError<'a>> {
+    model.get_or_init(|| LocalModel::open(folder)).as_ref().map_err(EmbedError::Local)
+}
+
+/// Why the configured models cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelsError {
+    /// The judge's endpoint is not valid.
+    #[error("the judge cannot be used (ATTEST_JUDGE_BASE_URL): {0}")]
+    Judge(#[source] ProviderError),
+    /// The embedding model's endpoint is not valid.
+    #[error("the embedding model cannot be used (ATTEST_EMBEDDING_BASE_URL): {0}")]
+    Embedding(#[source] ProviderError),
+}
+
+/// Why texts have no vectors. A local model's error is borrowed, because it is kept for all later calls.
+#[derive(Debug, thiserror::Error)]
+enum EmbedError<'a> {
+    #[error("{0}")]
+    Local(&'a LocalModelError),
+    #[error("{0}")]
+    Provider(ProviderError),
+    #[error("a vector is missing")]
+    Missing,
+}
+
+/// Why a call is refused by the budget.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum BudgetError {
+    /// The cost of a call cannot be bounded.
+    #[error(
+        "the price of `{model}` is not known, so ATTEST_BUDGET_USD cannot be kept: set ATTEST_JUDGE_PRICE_IN and ATTEST_JUDGE_PRICE_OUT"
+    )]
+    UnknownPrice {
+        /// The model.
+        model: String,
+    },
+    /// A panic left the account of the budget unusable.
+    #[error("the budget cannot be read")]
+    Unreadable,
+    /// The call could exceed the budget.
+    #[error(
+        "the budget of ${budget} is used up: ${spent:.4} are spent or promised, and this may cost ${most:.4}"
+    )]
+    UsedUp {
+        /// The budget, in dollars.
+        budget: f64,
+        /// Dollars spent and reserved.
+        spent: f64,
+        /// Upper bound of the refused calls, in dollars.
+        most: f64,
+    },
+}
+
+/// Why a question to the judge has no score.
+#[derive(Debug, thiserror::Error)]
+enum SampleError {
+    #[error("{0}")]
+    Budget(BudgetError),
+    #[error("{0}")]
+    Provider(#[source] ProviderError),
+    #[error("its answer cannot be read: {0}")]
+    Answer(#[source] AnswerError),
+    #[error("it was not asked")]
+    NotAsked,
+}
+
+/// A question to the judge: cache key, sample number and request.
 struct Question {
     key: String,
     sample: u32,
@@ -197,7 +254,7 @@ impl Judge {
         prompts: &Prompts,
         store: Option<&Store>,
         until: Instant,
-    ) -> Answers<String> {
+    ) -> Answers<SampleError> {
         let model = if asked.model.is_empty() { self.settings.model.clone() } else { asked.model.clone() };
         let samples = asked.repeat.unwrap_or(self.settings.samples);
         let question = |key: &str, user: &str, sample: u32, temperature: f64| Question {
@@ -211,12 +268,12 @@ impl Judge {
                 max_tokens: ANSWER_TOKENS,
             },
         };
-        // Sample 0 is the one that is asked for alone: several are taken at another temperature and never mixed with it.
+        // Sample 0 is a single question at temperature 0; repeated samples have another temperature and must not share its cache entry.
         let mut questions: Vec<Question> = match samples {
             1 => vec![question(&prompts.key, &prompts.user, 0, 0.0)],
-            several => {
-                (1..=several).map(|sample| question(&prompts.key, &prompts.user, sample, SAMPLING)).collect()
-            }
+            several => (1..=several)
+                .map(|sample| question(&prompts.key, &prompts.user, sample, SAMPLING_TEMPERATURE))
+                .collect(),
         };
         questions.extend(
             prompts.probes.iter().zip(&prompts.probe_keys).map(|(user, key)| question(key, user, 0, 0.0)),
@@ -226,19 +283,19 @@ impl Judge {
         Answers { model, samples: answers, probes, cost_usd: cost }
     }
 
-    /// The answer to each question, and what they cost; `None` if a price is not known.
+    /// Answers in the order of questions, and their cost; `None` if a price is not known.
     fn answers(
         &self,
         model: &str,
         questions: &[Question],
         store: Option<&Store>,
         until: Instant,
-    ) -> (Vec<Result<Sample, String>>, Option<f64>) {
-        let kept_as = kept_as(&self.client, model);
-        let mut answers: Vec<Option<Result<Sample, String>>> = questions
+    ) -> (Vec<Result<Sample, SampleError>>, Option<f64>) {
+        let cache_name = cache_name(&self.client, model);
+        let mut answers: Vec<Option<Result<Sample, SampleError>>> = questions
             .iter()
             .map(|question| {
-                let kept = store?.judged(&question.key, &kept_as, question.sample)?;
+                let kept = store?.judged(&question.key, &cache_name, question.sample)?;
                 Some(Ok(Sample { score: kept.score, explanation: kept.explanation }))
             })
             .collect();
@@ -255,7 +312,7 @@ impl Judge {
                 Err(problem) => {
                     for at in &asked {
                         if let Some(place) = answers.get_mut(*at) {
-                            *place = Some(Err(problem.clone()));
+                            *place = Some(Err(SampleError::Budget(problem.clone())));
                         }
                     }
                 }
@@ -272,18 +329,17 @@ impl Judge {
                         let (Some(place), Some(question)) = (answers.get_mut(*at), questions.get(*at)) else {
                             continue;
                         };
-                        *place = Some(read_reply(reply, question, &kept_as, store));
+                        *place = Some(read_reply(reply, question, &cache_name, store));
                     }
                 }
             }
         }
-        let answers =
-            answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err("it was not asked".to_owned())));
+        let answers = answers.into_iter().map(|answer| answer.unwrap_or(Err(SampleError::NotAsked)));
         (answers.collect(), cost)
     }
 
-    /// What a call cost. One that was answered, but with nothing that can be used, is billed all the same; how much is not known, so
-    /// the most that it can have been.
+    /// Cost of a call, in dollars; `None` if the price is not known. Providers bill calls with unusable answers too; without token counts the
+    /// upper bound is charged.
     fn cost(
         &self,
         model: &str,
@@ -297,13 +353,13 @@ impl Judge {
                 | ProviderError::Unreadable(_)
                 | ProviderError::TooLong { .. }
                 | ProviderError::Refused { status: 200, .. },
-            ) => self.most(model, request),
+            ) => self.max_cost(model, request),
             Err(_) => Some(0.0),
         }
     }
 
-    /// The most that a call can cost: no tokenizer makes more tokens than there are bytes.
-    fn most(&self, model: &str, request: &ChatRequest) -> Option<f64> {
+    /// Upper bound of the cost of a call: no tokenizer makes more tokens than there are bytes.
+    fn max_cost(&self, model: &str, request: &ChatRequest) -> Option<f64> {
         let said = request.messages.iter().map(|message| message.content.len()).sum::<usize>();
         self.price(model, (request.system.len() + said) as u64, u64::from(request.max_tokens))
     }
@@ -315,22 +371,17 @@ impl Judge {
         }
     }
 
-    /// Sets aside the most that these requests can cost. Without a budget nothing is refused.
-    fn reserve(&self, model: &str, requests: &[ChatRequest]) -> Result<f64, String> {
+    /// Reserves the upper bound of the cost of these requests. Without a budget nothing is refused.
+    fn reserve(&self, model: &str, requests: &[ChatRequest]) -> Result<f64, BudgetError> {
         let Some(budget) = self.settings.budget_usd else { return Ok(0.0) };
         let most = requests
             .iter()
-            .map(|request| self.most(model, request))
+            .map(|request| self.max_cost(model, request))
             .try_fold(0.0, |sum, one| Some(sum + one?));
-        let most = most.ok_or_else(|| {
-            format!("the price of `{model}` is not known, so ATTEST_BUDGET_USD cannot be kept: set ATTEST_JUDGE_PRICE_IN and ATTEST_JUDGE_PRICE_OUT")
-        })?;
-        let mut spent = self.spent.lock().map_err(|_| "the budget cannot be read".to_owned())?;
+        let most = most.ok_or_else(|| BudgetError::UnknownPrice { model: model.to_owned() })?;
+        let mut spent = self.spent.lock().map_err(|_| BudgetError::Unreadable)?;
         if *spent + most > budget {
-            return Err(format!(
-                "the budget of ${budget} is used up: ${:.4} are spent or promised, and this may cost ${most:.4}",
-                *spent
-            ));
+            return Err(BudgetError::UsedUp { budget, spent: *spent, most });
         }
         *spent += most;
         Ok(most)
@@ -344,36 +395,41 @@ impl Judge {
         }
     }
 
-    /// What a simulated user says next.
-    pub fn speak(&self, mut request: ChatRequest, within: Duration) -> Result<String, SpeakError> {
+    /// Generates the next message of a simulated user.
+    pub fn simulate_user(
+        &self,
+        mut request: ChatRequest,
+        within: Duration,
+    ) -> Result<String, SimulationError> {
         request.model.clone_from(&self.settings.model);
         let promised =
-            self.reserve(&request.model, std::slice::from_ref(&request)).map_err(SpeakError::Budget)?;
+            self.reserve(&request.model, std::slice::from_ref(&request)).map_err(SimulationError::Budget)?;
         let reply = self.client.chat(&request, within);
         let spent = self.cost(&request.model, &reply, &request);
         self.settle(promised, spent.unwrap_or(promised));
-        reply.map(|reply| reply.text).map_err(SpeakError::Provider)
+        reply.map(|reply| reply.text).map_err(SimulationError::Provider)
     }
 }
 
-/// Why a simulated user says nothing.
-#[derive(Debug)]
-pub enum SpeakError {
-    /// There is no money for it.
-    Budget(String),
+/// Why no message of a simulated user was generated.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// The budget does not allow the call.
+    #[error(transparent)]
+    Budget(BudgetError),
     /// The provider failed.
+    #[error(transparent)]
     Provider(ProviderError),
 }
 
 fn read_reply(
     reply: Result<ChatReply, ProviderError>,
     question: &Question,
-    kept_as: &str,
+    cache_name: &str,
     store: Option<&Store>,
-) -> Result<Sample, String> {
-    let reply = reply.map_err(|error| error.to_string())?;
-    let sample =
-        Sample::parse(&reply.text).map_err(|problem| format!("its answer cannot be read: {problem}"))?;
+) -> Result<Sample, SampleError> {
+    let reply = reply.map_err(SampleError::Provider)?;
+    let sample = Sample::parse(&reply.text).map_err(SampleError::Answer)?;
     if let Some(store) = store {
         let kept = JudgedAnswer {
             score: sample.score,
@@ -381,13 +437,13 @@ fn read_reply(
             input_tokens: reply.input_tokens.unwrap_or_default(),
             output_tokens: reply.output_tokens.unwrap_or_default(),
         };
-        store.keep_judged(&question.key, kept_as, question.sample, kept);
+        store.keep_judged(&question.key, cache_name, question.sample, kept);
     }
     Ok(sample)
 }
 
-/// What answers of a model are remembered under: the same name at another address is another model.
-fn kept_as(client: &Client, model: &str) -> String {
+/// Model name in cache keys, with the address unless it is the vendor's own: the same name elsewhere is another model.
+fn cache_name(client: &Client, model: &str) -> String {
     let endpoint = client.endpoint();
     let url = endpoint.base_url.trim_end_matches('/');
     if url == endpoint.vendor.usual_base_url() { model.to_owned() } else { format!("{model} at {url}") }

@@ -1,4 +1,4 @@
-//! Assertions that wait for the result of a plugin.
+//! Assertions that wait for a plugin result.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,13 +6,13 @@ use proctor_providers::store::Row;
 use proctor_wire::attest::message::SubmitPluginResult;
 use proctor_wire::attest::rpc::cut;
 
-/// How many may wait; the oldest are forgotten first.
-const MOST: usize = 10_000;
+/// Limit of waiting assertions; the oldest are evicted first.
+const MAX_WAITING: usize = 10_000;
 
-/// How much of a trace's or an agent's name is remembered: names are as long as clients like, and there are many.
-const LONGEST_NAME: usize = 1024;
+/// Length limit of stored trace and agent ids, in bytes: clients may send long ones, and many.
+const MAX_ID_LENGTH: usize = 1024;
 
-/// The assertions that wait, by trace and name.
+/// Waiting assertions, by trace and assertion id, with their order of arrival.
 #[derive(Default)]
 pub(crate) struct Plugins {
     waiting: HashMap<(String, String), Waiting>,
@@ -24,31 +24,45 @@ struct Waiting {
     agent: String,
 }
 
-/// A trace's or an agent's name as it is remembered.
-pub(crate) fn kept(name: &str) -> &str {
-    cut(name.trim(), LONGEST_NAME)
+/// Trims and truncates a trace or agent id for storage.
+pub(crate) fn stored_id(name: &str) -> &str {
+    cut(name.trim(), MAX_ID_LENGTH)
 }
 
-/// A result that an assertion waited for.
+/// A plugin result that matched a waiting assertion.
 pub struct AcceptedResult {
-    /// The trace.
+    /// Trace of the assertion.
     pub trace_id: String,
-    /// The assertion.
+    /// Id of the assertion.
     pub assertion_id: String,
-    /// Whose trace it is; empty if it does not say.
+    /// Agent of the trace; empty if the trace names none.
     pub agent: String,
-    /// The plugin.
+    /// Name of the plugin.
     pub plugin: String,
-    /// How it ended.
+    /// Status word: `pass`, `soft_fail` or `hard_fail`.
     pub status: &'static str,
-    /// From 0 to 1.
+    /// Score from 0 to 1.
     pub score: f64,
-    /// Why.
+    /// The plugin's explanation.
     pub explanation: String,
 }
 
+/// Why a plugin result is not valid.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PluginResultError {
+    /// The message has no result.
+    #[error("`result` is missing")]
+    Missing,
+    /// The status is unknown.
+    #[error("`result.status` is `{0}`: use pass, soft_fail or hard_fail")]
+    Status(String),
+    /// The score is out of range.
+    #[error("`result.score` is {0}: use a number from 0 to 1")]
+    Score(f64),
+}
+
 impl AcceptedResult {
-    /// The row that it is remembered as.
+    /// Row of the history for this result.
     pub fn row(&self) -> Row {
         Row {
             trace_id: self.trace_id.clone(),
@@ -62,38 +76,41 @@ impl AcceptedResult {
 }
 
 impl Plugins {
-    /// An assertion waits from now on.
+    /// Registers an assertion that waits for a result.
     pub(crate) fn wait_for(&mut self, trace_id: &str, assertion_id: &str, agent: &str) {
-        let name = (kept(trace_id).to_owned(), assertion_id.to_owned());
+        let name = (stored_id(trace_id).to_owned(), assertion_id.to_owned());
         let waiting = self
             .waiting
             .entry(name.clone())
-            .or_insert_with(|| Waiting { count: 0, agent: kept(agent).to_owned() });
+            .or_insert_with(|| Waiting { count: 0, agent: stored_id(agent).to_owned() });
         waiting.count += 1;
         self.order.push_back(name);
-        if self.order.len() > MOST
+        if self.order.len() > MAX_WAITING
             && let Some(oldest) = self.order.pop_front()
         {
             self.done(&oldest);
         }
     }
 
-    /// Takes a result if an assertion waits for it. A result that no assertion could have is an error, whether it is waited for or not.
-    pub(crate) fn accept(&mut self, result: &SubmitPluginResult) -> Result<Option<AcceptedResult>, String> {
-        let found = result.result.as_ref().ok_or("`result` is missing")?;
+    /// Matches a result to a waiting assertion, once. An invalid result is an error even if no assertion waits for it.
+    pub(crate) fn accept(
+        &mut self,
+        result: &SubmitPluginResult,
+    ) -> Result<Option<AcceptedResult>, PluginResultError> {
+        let found = result.result.as_ref().ok_or(PluginResultError::Missing)?;
         let status = match found.status.as_deref().unwrap_or_default() {
             "pass" => "pass",
             "soft_fail" => "soft_fail",
             // Plugins of the official examples say `fail`.
             "hard_fail" | "fail" => "hard_fail",
-            other => return Err(format!("`result.status` is `{other}`: use pass, soft_fail or hard_fail")),
+            other => return Err(PluginResultError::Status(other.to_owned())),
         };
         let score = found.score.unwrap_or(if status == "pass" { 1.0 } else { 0.0 });
         if !(0.0..=1.0).contains(&score) {
-            return Err(format!("`result.score` is {score}: use a number from 0 to 1"));
+            return Err(PluginResultError::Score(score));
         }
         let assertion_id = result.assertion_id.clone().unwrap_or_default();
-        let trace_id = kept(result.trace_id.as_deref().unwrap_or_default()).to_owned();
+        let trace_id = stored_id(result.trace_id.as_deref().unwrap_or_default()).to_owned();
         let name = (trace_id, assertion_id);
         let Some(agent) = self.waiting.get(&name).map(|waiting| waiting.agent.clone()) else {
             return Ok(None);
@@ -162,10 +179,10 @@ mod tests {
     #[test]
     fn the_oldest_are_forgotten() {
         let mut plugins = Plugins::default();
-        for index in 0..=MOST {
+        for index in 0..=MAX_WAITING {
             plugins.wait_for("t", &index.to_string(), "");
         }
-        assert_eq!(plugins.waiting.len(), MOST);
+        assert_eq!(plugins.waiting.len(), MAX_WAITING);
         assert!(plugins.accept(&result("t", "0", "pass", 1.0)).unwrap().is_none());
         assert!(plugins.accept(&result("t", "1", "pass", 1.0)).unwrap().is_some());
     }

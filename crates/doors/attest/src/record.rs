@@ -142,14 +142,13 @@ impl Recorder {
     }
 }
 
-/// Other people's JSON; what our reader refuses (names twice, too deep) is kept as text.
+/// Parses JSON of a client; text that our parser rejects (duplicate names, too deep) is recorded as a string.
 fn as_json(text: &str) -> Json {
-    Json::parse(text.as_bytes()).unwrap_or_else(|_| Json::from(without_escapes(text)))
+    Json::parse(text.as_bytes()).unwrap_or_else(|_| Json::from(unescape_strings(text)))
 }
 
-/// The text with what its strings say instead of how they are written: a secret that is written in escapes is one all the same, and
-/// must be found.
-fn without_escapes(text: &str) -> String {
+/// Replaces the escape sequences of JSON strings by their characters, so that redaction also finds secrets that are written with escapes.
+fn unescape_strings(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, from)) = rest.find('"').and_then(|at| rest.split_at_checked(at)) {
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(as_json(r#"{"a":"\u0041"}"#), Json::object().with("a", "A"));
         let twice = r#"{"a":1,"a":{"k\u0041":"\u0041\n\"x\\"},"b":[]}"#;
         assert_eq!(as_json(twice), Json::from("{\"a\":1,\"a\":{\"kA\":\"A\n\"x\\\"},\"b\":[]}"));
-        assert_eq!(without_escapes("no strings"), "no strings");
-        assert_eq!(without_escapes(r#"{"torn"#), r#"{"torn"#);
+        assert_eq!(unescape_strings("no strings"), "no strings");
+        assert_eq!(unescape_strings(r#"{"torn"#), r#"{"torn"#);
     }
 }

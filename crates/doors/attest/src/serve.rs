@@ -1,4 +1,4 @@
-//! Lines in, lines out: one reply for each request, in their order, whatever is worked on at the same time.
+//! Line protocol over a pair of streams: concurrent evaluation, with one reply for each request in the order of requests.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,16 +11,19 @@ use proctor_wire::attest::rpc::{Code, Refusal, number_at_the_beginning, read, re
 
 use super::{AttestDoor, Reply};
 
-/// Requests that are worked on beside the reading thread at a time.
-const BESIDE: usize = 16;
+/// Limit of worker threads beside the reading thread.
+const MAX_WORKERS: usize = 16;
 
-/// A request longer than this is worked on beside the reading thread, if more wait behind it.
-const LONG: usize = 64 * 1024;
+/// Requests longer than this go to a worker thread if another request is already buffered.
+const LONG_REQUEST: usize = 64 * 1024;
 
-/// Replies that wait for their turn: more than this and reading stops.
-const WAITING_BYTES: usize = 16 * 1024 * 1024;
+/// Ready replies are written once they have more bytes than this.
+const FLUSH_BYTES: usize = 64 * 1024;
 
-/// Reads requests until there are no more, or the session is over, or nobody reads the replies; says whether it ended well.
+/// Backpressure: reading stops while out-of-order replies have more bytes than this.
+const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
+
+/// Serves requests until the input ends, the session is over, or the output fails; returns whether all replies were written.
 pub fn serve(door: &AttestDoor, input: impl Read, output: impl Write + Send) -> bool {
     let replies = Replies::new(output);
     let mut lines = Lines::new(input);
@@ -35,14 +38,14 @@ pub fn serve(door: &AttestDoor, input: impl Read, output: impl Write + Send) -> 
                 Next::Line => {
                     let line = lines.line();
                     let busy = replies.is_busy();
-                    let beside = is_slow(line) || (line.len() > LONG && lines.has_more());
-                    // Which method it is matters only then.
-                    let batch = (busy || beside) && is_batch(line);
-                    // History that is asked for must hold what came before.
+                    let use_worker = is_slow(line) || (line.len() > LONG_REQUEST && lines.has_more());
+                    // The method is parsed only where it matters.
+                    let batch = (busy || use_worker) && is_batch(line);
+                    // Dynamic thresholds read the history, which must hold the results of earlier requests.
                     if busy && (!batch || memmem::find(line, b"dynamic").is_some()) {
                         replies.wait_for_all();
                     }
-                    if beside && batch {
+                    if use_worker && batch {
                         let line = line.to_vec();
                         let replies = &replies;
                         replies.begin();
@@ -55,7 +58,7 @@ pub fn serve(door: &AttestDoor, input: impl Read, output: impl Write + Send) -> 
                             number += 1;
                             continue;
                         }
-                        // No thread is to be had: here, then.
+                        // No thread could be started: evaluate on this one.
                         replies.end();
                     }
                     let line: Cow<'_, str> = repaired(lines.line());
@@ -80,22 +83,22 @@ fn too_long() -> Refusal {
     Refusal::new(Code::InvalidRequest, "the request is too long", detail)
 }
 
-/// Whether a request only evaluates: others wait until everything before them is done. A method's name may also stand in the text of
-/// another request, so the line is read.
+/// Whether a request may run concurrently; others wait until all earlier ones are done. The line is parsed, because a method's name may also
+/// occur in the text of another request.
 fn is_batch(line: &[u8]) -> bool {
     let batches = ["evaluate_batch", "generate_user_message"];
     batches.iter().any(|method| memmem::find(line, method.as_bytes()).is_some())
         && read(&repaired(line)).is_ok_and(|request| batches.contains(&request.method.as_ref()))
 }
 
-/// Whether a request may have to wait for a model.
+/// Whether a request may call a model.
 fn is_slow(line: &[u8]) -> bool {
     ["llm_judge", "\"embedding\"", "generate_user_message"]
         .iter()
         .any(|word| memmem::find(line, word.as_bytes()).is_some())
 }
 
-/// Replies, put in any order and written in theirs.
+/// Reorder buffer: accepts replies in any order and writes them in the order of requests.
 struct Replies<W> {
     inner: Mutex<Inner<W>>,
     changed: Condvar,
@@ -107,7 +110,7 @@ struct Inner<W> {
     waiting: BTreeMap<u64, Vec<u8>>,
     waiting_bytes: usize,
     ready: Vec<u8>,
-    beside: usize,
+    workers: usize,
     failed: bool,
 }
 
@@ -119,45 +122,45 @@ impl<W: Write> Replies<W> {
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             ready: Vec::new(),
-            beside: 0,
+            workers: 0,
             failed: false,
         };
         Replies { inner: Mutex::new(inner), changed: Condvar::new() }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner<W>> {
-        // A thread that panicked while writing leaves nothing half done that the next could break.
+        // A panic while writing leaves no inconsistent state behind.
         self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Whether requests are being worked on beside the reading thread.
+    /// Whether worker threads are running.
     fn is_busy(&self) -> bool {
-        self.lock().beside > 0
+        self.lock().workers > 0
     }
 
-    /// Waits for a place beside the reading thread. What is ready goes out first: it need not wait for the work that begins.
+    /// Waits for a free worker. Replies that are ready are written first, so that they do not wait for the new request.
     fn begin(&self) {
         let mut inner = self.lock();
         inner.write();
-        while inner.beside >= BESIDE {
+        while inner.workers >= MAX_WORKERS {
             inner = self.changed.wait(inner).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
-        inner.beside += 1;
+        inner.workers += 1;
     }
 
     fn end(&self) {
-        self.lock().beside -= 1;
+        self.lock().workers -= 1;
         self.changed.notify_all();
     }
 
     fn wait_for_all(&self) {
         let mut inner = self.lock();
-        while inner.beside > 0 {
+        while inner.workers > 0 {
             inner = self.changed.wait(inner).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 
-    /// Gives a reply its place; writes what is ready if nothing more is about to come.
+    /// Inserts a reply; with `write`, or with enough bytes ready, writes the ready ones.
     fn put(&self, number: u64, lines: Vec<u8>, write: bool) {
         let mut inner = self.lock();
         if number == inner.next {
@@ -174,12 +177,12 @@ impl<W: Write> Replies<W> {
         } else {
             inner.waiting_bytes += lines.len();
             inner.waiting.insert(number, lines);
-            // Whoever is in front is being worked on, and will make room.
-            while inner.waiting_bytes > WAITING_BYTES && inner.beside > 0 && !inner.failed && !write {
+            // An earlier request is still running, and its reply will drain the queue.
+            while inner.waiting_bytes > MAX_WAITING_BYTES && inner.workers > 0 && !inner.failed && !write {
                 inner = self.changed.wait(inner).unwrap_or_else(std::sync::PoisonError::into_inner);
             }
         }
-        if write || inner.ready.len() > LONG {
+        if write || inner.ready.len() > FLUSH_BYTES {
             inner.write();
         }
     }
@@ -211,32 +214,32 @@ impl<W: Write> Inner<W> {
 struct Lines<R> {
     input: R,
     buffer: Vec<u8>,
-    /// Where the current line begins and ends, and where the next begins.
+    /// Offsets of the current line's start and end, and of the next line.
     begin: usize,
     end: usize,
     next: usize,
-    /// How much of the buffer is filled.
+    /// Number of bytes read into the buffer.
     filled: usize,
     over: bool,
 }
 
 enum Next {
-    /// There is a line.
+    /// A complete line.
     Line,
-    /// There was one that is too long; its beginning.
+    /// Beginning of a line over the limit, which was skipped.
     TooLong(Vec<u8>),
-    /// There are no more.
+    /// End of input.
     End,
 }
 
-/// What is asked of the system at a time.
+/// Size of one read, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// A line of which this much is there gets room for the longest.
+/// Once a line has this many bytes, the buffer grows to the longest line at once.
 const LONG_LINE: usize = 256 * 1024;
 
-/// A buffer larger than this is given back when it is not needed any more.
-const KEPT: usize = 1024 * 1024;
+/// A larger buffer is shrunk when its long line is done.
+const MAX_IDLE_BUFFER: usize = 1024 * 1024;
 
 impl<R: Read> Lines<R> {
     fn new(input: R) -> Lines<R> {
@@ -247,7 +250,7 @@ impl<R: Read> Lines<R> {
         self.buffer.get(self.begin..self.end).unwrap_or_default()
     }
 
-    /// Whether another whole line is there already.
+    /// Whether another complete line is buffered.
     fn has_more(&self) -> bool {
         memchr::memchr(b'\n', self.buffer.get(self.next..self.filled).unwrap_or_default()).is_some()
     }
@@ -279,7 +282,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Moves the line that is being read to the front; says by how much.
+    /// Moves the current line to the front of the buffer, and returns by how many bytes.
     fn make_room(&mut self) -> usize {
         let moved = self.begin;
         if moved > 0 {
@@ -287,7 +290,7 @@ impl<R: Read> Lines<R> {
             self.filled -= moved;
             self.begin = 0;
             self.next = 0;
-            if self.buffer.len() > KEPT && self.filled < CHUNK {
+            if self.buffer.len() > MAX_IDLE_BUFFER && self.filled < CHUNK {
                 self.buffer.truncate(CHUNK);
                 self.buffer.shrink_to_fit();
             }
@@ -298,8 +301,8 @@ impl<R: Read> Lines<R> {
         moved
     }
 
-    /// A little more room; for a line that turns out long, all that a line may need at once: memory that is asked for as zeros is not
-    /// there until it is written to, and nothing long is ever copied.
+    /// Grows the buffer: by a little, or for a long line to the maximum at once. Zeroed memory is not committed until it is written, and long
+    /// lines are never copied.
     fn grow(&mut self) {
         let wanted = if self.filled < LONG_LINE { self.filled + 2 * CHUNK } else { MAX_LINE + 2 * CHUNK };
         let mut larger = vec![0; wanted.max(self.buffer.len())];
@@ -325,7 +328,7 @@ impl<R: Read> Lines<R> {
         line.get(..line.len().min(1024)).unwrap_or_default().to_vec()
     }
 
-    /// Reads to the end of a line that is too long, keeping nothing of it.
+    /// Discards input up to the end of a line over the limit.
     fn skip(&mut self) -> Next {
         let beginning = self.beginning();
         self.buffer = vec![0; CHUNK];

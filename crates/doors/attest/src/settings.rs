@@ -1,4 +1,4 @@
-//! What the environment says about the assertion engine.
+//! Settings of the assertion engine, from environment variables.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,67 +6,100 @@ use std::time::Duration;
 use proctor_providers::store::StoreOptions;
 use proctor_providers::vendor::{Endpoint, Key, Limits, Vendor};
 
-/// How long an assertion may wait for models. Below the 30 seconds that official clients wait: an answer that comes later would be
-/// taken for the next one.
+/// Default time limit of model calls for one batch, in seconds. Below the 30 seconds that official clients wait: they would take a later
+/// answer for that of the next request.
 const MODEL_SECONDS: u64 = 25;
 
-/// The settings of the engine.
+/// The parsed environment.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where history and caches are kept; none if there is no home.
+    /// Directory of history and caches; `None` without a home directory.
     pub cache: Option<PathBuf>,
-    /// How much of them is kept.
+    /// Retention limits of history and caches.
     pub kept: StoreOptions,
-    /// The model that judges.
+    /// The judge model.
     pub judge: Option<JudgeSettings>,
-    /// The model that turns texts into vectors.
+    /// The embedding model.
     pub embedding: Option<EmbeddingSettings>,
-    /// How long an assertion may wait for models.
+    /// Time limit of model calls for one batch.
     pub model_time: Duration,
-    /// After this many soft failures batches are refused.
+    /// Limit of soft failures in a session; batches beyond it are refused.
     pub soft_failures: Option<u64>,
     /// Whether results are stamped as simulated.
     pub simulated: bool,
-    /// Whether falling scores are announced by notifications, which official clients cannot read.
+    /// Whether drift is reported by notifications. Off by default, because official clients cannot read them.
     pub drift_alerts: bool,
 }
 
-/// The model that judges.
+/// Settings of the judge model.
 #[derive(Debug, Clone)]
 pub struct JudgeSettings {
-    /// Where it is.
+    /// Address and credentials of its provider.
     pub endpoint: Endpoint,
-    /// Its name, if an assertion does not say another.
+    /// Model name for assertions that name none.
     pub model: String,
-    /// How often it may be asked.
+    /// Rate limit, retries and reply size.
     pub limits: Limits,
-    /// How often it is asked the same, if an assertion does not say.
+    /// Number of samples for assertions that set none.
     pub samples: u32,
-    /// How much may be spent.
+    /// Spending limit of the session, in dollars.
     pub budget_usd: Option<f64>,
-    /// Dollars for a million tokens read and written, where the price list is wrong or silent.
+    /// Dollars for a million input and output tokens; overrides the built-in price list.
     pub price: Option<(f64, f64)>,
 }
 
-/// The model that turns texts into vectors.
+/// Settings of the embedding model.
 #[derive(Debug, Clone)]
 pub enum EmbeddingSettings {
-    /// Somewhere else.
+    /// A provider's HTTP API.
     Endpoint {
-        /// Where.
+        /// Address and credentials of the provider.
         endpoint: Endpoint,
-        /// Its name, if an assertion does not say another.
+        /// Model name for assertions that name none.
         model: String,
-        /// How often it may be asked.
+        /// Rate limit, retries and reply size.
         limits: Limits,
     },
-    /// In a folder of this machine.
+    /// A model in a local directory.
     Local(PathBuf),
 }
 
+/// Why the environment is not a valid configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The judge's vendor is unknown.
+    #[error("ATTEST_JUDGE_PROVIDER is `{0}`: use openai, anthropic, gemini or ollama")]
+    JudgeProvider(String),
+    /// The judge's vendor needs an API key.
+    #[error("ATTEST_JUDGE_PROVIDER is {0}, but {key} is not set", key = key_variable(*.0))]
+    JudgeKey(Vendor),
+    /// A variable is not an amount of dollars.
+    #[error("{name} is `{value}`: use an amount in dollars, such as 1.50")]
+    Amount {
+        /// The variable.
+        name: String,
+        /// The rejected value.
+        value: String,
+    },
+    /// Only one of the two prices is set.
+    #[error("set both ATTEST_JUDGE_PRICE_IN and ATTEST_JUDGE_PRICE_OUT, or neither")]
+    OnePrice,
+    /// The kind of embedding provider is unknown.
+    #[error("ATTEST_EMBEDDING_PROVIDER is `{0}`: use auto, openai or local")]
+    EmbeddingProvider(String),
+    /// A local embedding model has no directory.
+    #[error("ATTEST_EMBEDDING_PROVIDER asks for a local model, but ATTEST_EMBEDDING_MODEL_DIR is not set")]
+    EmbeddingFolder,
+    /// The embedding provider has neither an API key nor an address.
+    #[error(
+        "ATTEST_EMBEDDING_PROVIDER is openai, but neither ATTEST_OPENAI_API_KEY nor ATTEST_EMBEDDING_BASE_URL is set"
+    )]
+    EmbeddingKey,
+}
+
 impl Settings {
-    /// Reads the environment. Something that is set and cannot be used is an error, not something to be left out.
-    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Settings, String> {
+    /// Parses the environment. An unusable judge or embedding setting is an error rather than ignored.
+    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Settings, SettingsError> {
         let text = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let number = |name: &str| text(name).and_then(|value| value.trim().parse::<u64>().ok());
         let cache = text("ATTEST_CACHE_DIR")
@@ -118,7 +151,7 @@ fn limits(text: &dyn Fn(&str) -> Option<String>) -> Limits {
     }
 }
 
-/// The variable that holds each vendor's key.
+/// Environment variable of a vendor's API key.
 fn key_variable(vendor: Vendor) -> &'static str {
     match vendor {
         Vendor::OpenAi => "ATTEST_OPENAI_API_KEY",
@@ -128,12 +161,14 @@ fn key_variable(vendor: Vendor) -> &'static str {
     }
 }
 
-fn judge(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<JudgeSettings>, String> {
+fn judge(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<JudgeSettings>, SettingsError> {
     let base_url = text("ATTEST_JUDGE_BASE_URL");
     let vendor = match text("ATTEST_JUDGE_PROVIDER") {
-        Some(name) => Some(name.trim().parse::<Vendor>().map_err(|_| {
-            format!("ATTEST_JUDGE_PROVIDER is `{}`: use openai, anthropic, gemini or ollama", name.trim())
-        })?),
+        Some(name) => Some(
+            name.trim()
+                .parse::<Vendor>()
+                .map_err(|_| SettingsError::JudgeProvider(name.trim().to_owned()))?,
+        ),
         None if base_url.is_some() || text("ATTEST_OPENAI_API_KEY").is_some() => Some(Vendor::OpenAi),
         None if text("ATTEST_ANTHROPIC_API_KEY").is_some() => Some(Vendor::Anthropic),
         None if text("ATTEST_GEMINI_API_KEY").is_some() => Some(Vendor::Gemini),
@@ -143,7 +178,7 @@ fn judge(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<JudgeSettings>,
     let key = text("ATTEST_JUDGE_API_KEY").or_else(|| text(key_variable(vendor))).map(Key::new);
     let free = vendor == Vendor::Ollama;
     if key.is_none() && !free && base_url.is_none() {
-        return Err(format!("ATTEST_JUDGE_PROVIDER is {vendor}, but {} is not set", key_variable(vendor)));
+        return Err(SettingsError::JudgeKey(vendor));
     }
     let own_url = base_url.or_else(|| free.then(|| text("ATTEST_OLLAMA_BASE_URL")).flatten());
     let usual = Endpoint::usual(vendor, key);
@@ -164,13 +199,13 @@ fn judge(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<JudgeSettings>,
         None => Ok(None),
         Some(value) => match value.trim().parse::<f64>() {
             Ok(number) if number.is_finite() && number >= 0.0 => Ok(Some(number)),
-            _ => Err(format!("{name} is `{}`: use an amount in dollars, such as 1.50", value.trim())),
+            _ => Err(SettingsError::Amount { name: name.to_owned(), value: value.trim().to_owned() }),
         },
     };
     let price = match (decimal("ATTEST_JUDGE_PRICE_IN")?, decimal("ATTEST_JUDGE_PRICE_OUT")?) {
         (Some(read), Some(written)) => Some((read, written)),
         (None, None) => free.then_some((0.0, 0.0)),
-        _ => return Err("set both ATTEST_JUDGE_PRICE_IN and ATTEST_JUDGE_PRICE_OUT, or neither".to_owned()),
+        _ => return Err(SettingsError::OnePrice),
     };
     Ok(Some(JudgeSettings {
         endpoint,
@@ -182,7 +217,7 @@ fn judge(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<JudgeSettings>,
     }))
 }
 
-fn embedding(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<EmbeddingSettings>, String> {
+fn embedding(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<EmbeddingSettings>, SettingsError> {
     let folder = ["ATTEST_EMBEDDING_MODEL_DIR", "ATTEST_ONNX_MODEL_DIR", "ATTEST_MODEL_DIR"]
         .iter()
         .find_map(|name| text(name));
@@ -194,17 +229,15 @@ fn embedding(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<EmbeddingSe
         "auto" => folder.is_some() && base_url.is_none(),
         "local" | "onnx" => true,
         "openai" => false,
-        other => return Err(format!("ATTEST_EMBEDDING_PROVIDER is `{other}`: use auto, openai or local")),
+        other => return Err(SettingsError::EmbeddingProvider(other.to_owned())),
     };
     if local {
-        let folder = folder.ok_or(
-            "ATTEST_EMBEDDING_PROVIDER asks for a local model, but ATTEST_EMBEDDING_MODEL_DIR is not set",
-        )?;
+        let folder = folder.ok_or(SettingsError::EmbeddingFolder)?;
         return Ok(Some(EmbeddingSettings::Local(PathBuf::from(folder))));
     }
     if key.is_none() && base_url.is_none() {
         return match asked.as_str() {
-            "openai" => Err("ATTEST_EMBEDDING_PROVIDER is openai, but neither ATTEST_OPENAI_API_KEY nor ATTEST_EMBEDDING_BASE_URL is set".to_owned()),
+            "openai" => Err(SettingsError::EmbeddingKey),
             _ => Ok(None),
         };
     }
@@ -223,7 +256,7 @@ fn embedding(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<EmbeddingSe
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Settings, String> {
+    fn read(pairs: &[(&str, &str)]) -> Result<Settings, SettingsError> {
         Settings::read(&|name| {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         })
@@ -265,7 +298,7 @@ mod tests {
             (vec![("ATTEST_OPENAI_API_KEY", "k"), ("ATTEST_BUDGET_USD", "a lot")], "ATTEST_BUDGET_USD"),
             (vec![("ATTEST_OPENAI_API_KEY", "k"), ("ATTEST_JUDGE_PRICE_IN", "1")], "ATTEST_JUDGE_PRICE_OUT"),
         ] {
-            let error = read(&pairs).unwrap_err();
+            let error = read(&pairs).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Simulated users, and what goes wrong on purpose.
+//! Simulated users, and injected faults.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use proctor_providers::vendor::{ChatRequest, Message, ProviderError, Role};
 use proctor_wire::attest::message::{Faults, GenerateUserMessage};
 use proctor_wire::attest::rpc::{Code, Refusal, cut_written};
 
-use super::models::{Judge, SpeakError};
+use super::models::{Judge, SimulationError};
 use proctor_system::SystemRandomness;
 
-/// Users that need no description: name, temperature, and what they are told of themselves.
+/// Built-in personas: name, temperature and system prompt.
 const PERSONAS: [(&str, f64, &str); 4] = [
     (
         "friendly",
@@ -34,35 +34,37 @@ const PERSONAS: [(&str, f64, &str); 4] = [
     ),
 ];
 
-/// No fault lasts longer than this.
-const LONGEST_FAULT: f64 = 60_000.0;
+/// Limit of an injected delay, in milliseconds.
+const MAX_FAULT_MS: f64 = 60_000.0;
 
-/// How much of a conversation is looked at.
-const MOST_TURNS: usize = 200;
+/// Number of turns of the conversation that are sent to the model, counted from the end.
+const MAX_TURNS: usize = 200;
 
-/// The longest message that goes back, as it is written: a line is bounded.
-const LONGEST_MESSAGE: usize = 50_000;
+/// Length limit of a generated message as it is encoded in JSON, because a reply line is bounded.
+const MAX_MESSAGE: usize = 50_000;
 
-/// What the user says next.
+/// Generates the next message of the simulated user, with the configured faults.
 pub(crate) fn message(
     judge: &Judge,
     asked: &GenerateUserMessage,
     within: Duration,
 ) -> Result<String, Refusal> {
     let faults = asked.fault_config.clone().unwrap_or_default();
-    fail_on_purpose(&faults)?;
+    inject_faults(&faults)?;
     let request = request(asked)?;
-    let said = judge.speak(request, within).map_err(|error| match error {
-        SpeakError::Budget(detail) => Refusal::new(Code::Provider, "the simulated user says nothing", detail),
-        SpeakError::Provider(ProviderError::TimedOut) => {
+    let said = judge.simulate_user(request, within).map_err(|error| match error {
+        SimulationError::Budget(error) => {
+            Refusal::new(Code::Provider, "the simulated user says nothing", error.to_string())
+        }
+        SimulationError::Provider(ProviderError::TimedOut) => {
             Refusal::new(Code::Timeout, "the model took too long", "it did not answer in time").retryable()
         }
-        SpeakError::Provider(error) => {
+        SimulationError::Provider(error) => {
             let refusal = Refusal::new(Code::Provider, "the model did not answer", error.to_string());
             if error.retryable() { refusal.retryable() } else { refusal }
         }
     })?;
-    let said = cut_written(&said, LONGEST_MESSAGE);
+    let said = cut_written(&said, MAX_MESSAGE);
     Ok(if faults.content_corruption == Some(true) {
         corrupted(said, &SystemRandomness)
     } else {
@@ -93,7 +95,7 @@ fn request(asked: &GenerateUserMessage) -> Result<ChatRequest, Refusal> {
         system.push_str(&format!(" Write in this style: {style}."));
     }
     let turns = asked.conversation_history.as_deref().unwrap_or_default();
-    let recent = turns.get(turns.len().saturating_sub(MOST_TURNS)..).unwrap_or_default();
+    let recent = turns.get(turns.len().saturating_sub(MAX_TURNS)..).unwrap_or_default();
     let mut messages = Vec::new();
     for turn in recent {
         let role = match turn.role.as_deref().unwrap_or_default() {
@@ -118,10 +120,10 @@ fn request(asked: &GenerateUserMessage) -> Result<ChatRequest, Refusal> {
     })
 }
 
-/// Fails or waits as it was asked to.
-fn fail_on_purpose(faults: &Faults) -> Result<(), Refusal> {
+/// Fails or delays as the fault configuration says.
+fn inject_faults(faults: &Faults) -> Result<(), Refusal> {
     let rate = faults.error_rate.unwrap_or_default();
-    if rate > 0.0 && share(&SystemRandomness) < rate {
+    if rate > 0.0 && random_fraction(&SystemRandomness) < rate {
         return Err(Refusal::new(
             Code::Provider,
             "the model did not answer",
@@ -130,7 +132,7 @@ fn fail_on_purpose(faults: &Faults) -> Result<(), Refusal> {
         .retryable());
     }
     let milliseconds =
-        |count: Option<f64>| count.filter(|count| *count > 0.0).map(|count| count.min(LONGEST_FAULT));
+        |count: Option<f64>| count.filter(|count| *count > 0.0).map(|count| count.min(MAX_FAULT_MS));
     if let Some(wait) = milliseconds(faults.timeout_after_ms) {
         std::thread::sleep(Duration::from_secs_f64(wait / 1000.0));
         return Err(Refusal::new(
@@ -141,23 +143,23 @@ fn fail_on_purpose(faults: &Faults) -> Result<(), Refusal> {
         .retryable());
     }
     if let Some(most) = milliseconds(faults.latency_jitter_ms) {
-        std::thread::sleep(Duration::from_secs_f64(most / 1000.0 * share(&SystemRandomness)));
+        std::thread::sleep(Duration::from_secs_f64(most / 1000.0 * random_fraction(&SystemRandomness)));
     }
     Ok(())
 }
 
-/// A number from 0 to 1.
-fn share(randomness: &dyn Randomness) -> f64 {
+/// Random number from 0 up to 1, exclusive.
+fn random_fraction(randomness: &dyn Randomness) -> f64 {
     let mut bytes = [0; 4];
     randomness.fill(&mut bytes);
     f64::from(u32::from_be_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
 }
 
-/// The same text with about a third of neighbouring characters swapped.
+/// Swaps about 60 % of the pairs of neighbouring characters.
 fn corrupted(text: &str, randomness: &dyn Randomness) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     for pair in characters.chunks_exact_mut(2) {
-        if share(randomness) < 0.6 {
+        if random_fraction(randomness) < 0.6 {
             pair.reverse();
         }
     }
@@ -205,10 +207,10 @@ mod tests {
     #[test]
     fn faults_happen_when_they_are_certain() {
         let certain = Faults { error_rate: Some(1.0), ..Faults::default() };
-        assert_eq!(fail_on_purpose(&certain).unwrap_err().code, Code::Provider);
+        assert_eq!(inject_faults(&certain).unwrap_err().code, Code::Provider);
         let slow = Faults { timeout_after_ms: Some(1.0), ..Faults::default() };
-        assert_eq!(fail_on_purpose(&slow).unwrap_err().code, Code::Timeout);
-        assert!(fail_on_purpose(&Faults::default()).is_ok());
+        assert_eq!(inject_faults(&slow).unwrap_err().code, Code::Timeout);
+        assert!(inject_faults(&Faults::default()).is_ok());
     }
 
     #[test]

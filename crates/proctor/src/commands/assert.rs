@@ -47,9 +47,10 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
         loaded.iter().map(load::Loaded::assertion).collect::<Result<_, _>>()?;
     let trace = trace::read(&trace_source.shown, &trace_text)?;
     let policy = policy(context)?;
-    let settings = Settings::read(&variable)?;
+    let settings = Settings::read(&variable).map_err(|error| error.to_string())?;
     let evaluator =
-        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), output::note)?;
+        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), output::note)
+            .map_err(|error| error.to_string())?;
     let place = Place::open(context, arguments)?;
     let mut batch = evaluator.evaluate(&trace, &assertions);
     refuse_plugins(&mut batch);

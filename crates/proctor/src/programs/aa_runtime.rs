@@ -43,7 +43,8 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
         crate::logging::raw(&format!("aa-runtime listening on {} (framing {framing})", path.display()));
     };
     let launch = Launch { framing, socket: flags.socket, ready: &ready };
-    let outcome = prepare().and_then(|settings| proctor_aa_runtime::run(&launch, settings));
+    let outcome = prepare()
+        .and_then(|settings| proctor_aa_runtime::run(&launch, settings).map_err(|error| error.to_string()));
     crate::logging::flush();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -56,7 +57,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
 
 /// The settings, with the gateway of a state directory if none is named.
 fn prepare() -> Result<Settings, String> {
-    let mut settings = Settings::read(&variable)?;
+    let mut settings = Settings::read(&variable).map_err(|error| error.to_string())?;
     if !settings.unused.is_empty() {
         log::info!("not used by this program: {}", settings.unused.join(", "));
     }

@@ -137,10 +137,11 @@ fn end_on_signal(door: Arc<AttestDoor>) {
 }
 
 fn open(log: &Log) -> Result<AttestDoor, String> {
-    let settings = Settings::read(&variable)?;
+    let settings = Settings::read(&variable).map_err(|error| error.to_string())?;
     let warn = |problem: &str| Log::new(Level::Debug).write(Level::Warn, problem);
     let warn = if log.shows(Level::Warn) { warn } else { |_: &str| () };
-    let evaluator = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), warn)?;
+    let evaluator = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), warn)
+        .map_err(|error| error.to_string())?;
     let recorder = open_recorder(log)?;
     Ok(AttestDoor::new(evaluator, recorder, &settings))
 }

@@ -96,7 +96,7 @@ fn shown(rubric: &Rubric, measured: &Calibrated, threshold: f64) -> String {
 }
 
 fn keep(rubric: &Rubric, measured: &Calibrated) -> Result<(), String> {
-    let settings = Settings::read(&variable)?;
+    let settings = Settings::read(&variable).map_err(|error| error.to_string())?;
     let folder = settings.cache.ok_or("there is no cache to keep it in: set ATTEST_CACHE_DIR")?;
     let store =
         Store::open(&folder, settings.kept, Arc::new(SystemClock)).map_err(|error| error.to_string())?;
