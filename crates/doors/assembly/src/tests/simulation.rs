@@ -207,8 +207,8 @@ impl Life {
         };
         self.gateway.clock.pass(Duration::from_micros(passes));
         if self.random.below(2) == 0 {
-            self.gateway.door.sweep().await;
-            self.model.sweep(self.now());
+            self.gateway.door.run_expiry().await;
+            self.model.expire(self.now());
         }
         // Nothing is stopped for all for long.
         if self.model.operations.contains_key("*") && self.random.below(2) == 0 {

@@ -213,7 +213,7 @@ impl Model {
         self.agents.remove(&who).is_some()
     }
 
-    pub(super) fn sweep(&mut self, now: i64) {
+    pub(super) fn expire(&mut self, now: i64) {
         let is_online = |agent: &Known| agent.registered && !agent.deregistered && !agent.offline;
         self.seen.retain(|who, _| self.agents.get(who).is_some_and(is_online));
         for (who, agent) in self.agents.iter_mut().filter(|(_, agent)| is_online(agent)) {
