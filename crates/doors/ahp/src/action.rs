@@ -1,10 +1,10 @@
-//! From the payload of an event to an action, and from a decision's changes back to a payload.
+//! Conversion of event payloads to actions, and of a decision's changes back to payloads.
 
 use std::str::FromStr;
 
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::decision::Decision;
-use proctor_core::json::Json;
+use proctor_core::json::{Json, JsonError};
 use proctor_policy::scan::json_path_child;
 use proctor_wire::ahp::rpc::MAX_VALUES;
 use proctor_wire::ahp::{AhpEvent, ConfirmationEvent, EventType};
@@ -13,34 +13,58 @@ use rust_decimal::Decimal;
 /// The door's name in records.
 pub(crate) const DOOR: &str = "ahp";
 
-/// The tool that confirmations are for policies.
+/// Tool name under which policies see confirmations.
 pub(crate) const CONFIRMATION: &str = "confirmation";
 
-/// An action, with where in the payload its parts came from.
+/// Action read from a payload, with the source location of each field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Read {
     /// The action.
     pub action: Action,
     /// The arguments alone, as sent: reports are compared with them.
     pub arguments: Json,
-    /// For each field of the action that was read: its name, and where it was.
-    places: Vec<(&'static str, Place)>,
-    /// Members of the payload beside the arguments that stand among them for rules.
-    beside: Vec<String>,
+    /// Fields of the action, with their locations in the payload.
+    sources: Vec<(&'static str, Source)>,
+    /// Payload members outside the arguments that rules see merged into them.
+    merged: Vec<String>,
 }
 
-/// Where in a payload a field of an action was read.
+/// Location in a payload that a field of an action was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Source {
     /// The payload itself.
     Whole,
     /// A member.
     Member(&'static str),
-    /// A member that holds JSON as text, as some models write arguments.
+    /// A member that holds JSON encoded as a string, as some models write arguments.
     Encoded(&'static str),
 }
 
-/// Members of a payload that name the tool, its arguments, and so on. The first is the usual one.
+/// Refusal of a payload that cannot be read as one action.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PayloadError {
+    #[error("`{member}` is a text that holds {found}: an object was expected")]
+    NotAnObject { member: &'static str, found: &'static str },
+    #[error("`{member}` is a text that looks like JSON and is not: {problem}")]
+    NotJson { member: &'static str, problem: JsonError },
+    #[error("the payload says two different things in `{first}` and `{second}`")]
+    Contradiction { first: String, second: String },
+    #[error("`{member}` is a string, this is {found}")]
+    NotAString { member: &'static str, found: &'static str },
+}
+
+/// Change of a decision that cannot be expressed in the payload.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeError {
+    #[error("the change at `{0}` has no place in the payload")]
+    NoSource(String),
+    #[error("the change at `{0}` cannot be made in the payload")]
+    NotApplicable(String),
+    #[error("the changes cannot be made in `{0}`")]
+    NotEncodable(&'static str),
+}
+
+/// Synonymous member names; the first is the usual one.
 const TOOL: [&str; 2] = ["tool_name", "tool"];
 const ARGUMENTS: [&str; 2] = ["arguments", "args"];
 const DIRECTORY: [&str; 2] = ["working_directory", "cwd"];
@@ -48,8 +72,8 @@ const PATH: [&str; 2] = ["file_path", "path"];
 const MODEL: [&str; 2] = ["model", "model_name"];
 const TEXTS: [&str; 5] = ["command", "url", "host", "prompt", "operation"];
 
-/// Members that say something about an action and are no part of it.
-const ASIDE: [&str; 6] =
+/// Payload members that describe an action without being part of it.
+const DESCRIPTIVE: [&str; 6] =
     ["action_type", "recent_tools", "tokens", "cost_usd", "estimated_tokens", "estimated_cost_usd"];
 
 /// The tool that a payload names; empty if it names none.
@@ -63,9 +87,9 @@ pub(crate) fn arguments(payload: &Json) -> Json {
     decoded("", found).ok().flatten().unwrap_or_else(|| found.clone())
 }
 
-/// Arguments that were sent as a text that holds a JSON object: rules must see the object, not the text. A text that looks like JSON
-/// and cannot be read as one object in one way may be read in another way by the agent.
-fn decoded(member: &str, arguments: &Json) -> Result<Option<Json>, String> {
+/// Decodes arguments that were sent as a string holding a JSON object, so that rules see the object. A string that looks like JSON but is
+/// not exactly one object is refused: the agent's parser may read it differently.
+fn decoded(member: &'static str, arguments: &Json) -> Result<Option<Json>, PayloadError> {
     let Some(text) = arguments.as_str() else { return Ok(None) };
     let begins = text.trim_start_matches(|sign: char| sign.is_whitespace() || sign == '\u{feff}');
     if !begins.starts_with(['{', '[', '"']) {
@@ -73,69 +97,67 @@ fn decoded(member: &str, arguments: &Json) -> Result<Option<Json>, String> {
     }
     match Json::parse_bounded(text.as_bytes(), MAX_VALUES) {
         Ok(value @ Json::Object(_)) => Ok(Some(value)),
-        Ok(other) => {
-            Err(format!("`{member}` is a text that holds {}: an object was expected", other.type_name()))
-        }
-        Err(problem) => Err(format!("`{member}` is a text that looks like JSON and is not: {problem}")),
+        Ok(other) => Err(PayloadError::NotAnObject { member, found: other.type_name() }),
+        Err(problem) => Err(PayloadError::NotJson { member, problem }),
     }
 }
 
-/// The action that a `pre_action` proposes.
-pub(crate) fn of_action(event: &AhpEvent) -> Result<Read, String> {
+/// Reads the action that a `pre_action` proposes.
+pub(crate) fn of_action(event: &AhpEvent) -> Result<Read, PayloadError> {
     let payload = &event.payload;
     let mut read =
-        Read { action: base(event), arguments: arguments(payload), places: Vec::new(), beside: Vec::new() };
+        Read { action: base(event), arguments: arguments(payload), sources: Vec::new(), merged: Vec::new() };
     if payload.as_object().is_none() {
         read.action.args = payload.clone();
-        read.places.push(("args", Place::Whole));
+        read.sources.push(("args", Source::Whole));
         return Ok(read);
     }
     if let Some(kind) = payload.get("action_type").and_then(Json::as_str) {
-        // A word that is no kind of ours leaves it a call of a tool.
+        // An unknown kind is a tool call.
         read.action.kind = kind.parse().unwrap_or_default();
     }
-    read.action.name = text_of(payload, &TOOL, "name", &mut read.places)?;
-    read.action.cwd = text_of(payload, &DIRECTORY, "cwd", &mut read.places)?;
-    read.action.path = text_of(payload, &PATH, "path", &mut read.places)?;
-    read.action.model = text_of(payload, &MODEL, "model", &mut read.places)?;
-    read.action.command = text_of(payload, &["command"], "command", &mut read.places)?;
-    read.action.url = text_of(payload, &["url"], "url", &mut read.places)?;
-    read.action.host = text_of(payload, &["host"], "host", &mut read.places)?;
-    read.action.text = text_of(payload, &["prompt"], "text", &mut read.places)?;
-    read.action.operation = text_of(payload, &["operation"], "operation", &mut read.places)?;
-    match only(payload, &ARGUMENTS)? {
+    read.action.name = text_of(payload, &TOOL, "name", &mut read.sources)?;
+    read.action.cwd = text_of(payload, &DIRECTORY, "cwd", &mut read.sources)?;
+    read.action.path = text_of(payload, &PATH, "path", &mut read.sources)?;
+    read.action.model = text_of(payload, &MODEL, "model", &mut read.sources)?;
+    read.action.command = text_of(payload, &["command"], "command", &mut read.sources)?;
+    read.action.url = text_of(payload, &["url"], "url", &mut read.sources)?;
+    read.action.host = text_of(payload, &["host"], "host", &mut read.sources)?;
+    read.action.text = text_of(payload, &["prompt"], "text", &mut read.sources)?;
+    read.action.operation = text_of(payload, &["operation"], "operation", &mut read.sources)?;
+    match unique_member(payload, &ARGUMENTS)? {
         Some((member, arguments)) => {
             let decoded = decoded(member, arguments)?;
-            let place = if decoded.is_some() { Place::Encoded(member) } else { Place::Member(member) };
+            let source = if decoded.is_some() { Source::Encoded(member) } else { Source::Member(member) };
             read.action.args = decoded.unwrap_or_else(|| arguments.clone());
-            read.places.push(("args", place));
-            read.place_beside(payload, member)?;
+            read.sources.push(("args", source));
+            read.merge_unmapped(payload, member)?;
         }
-        // Whatever the agent calls them: what is not known is an argument, so that rules see it.
+        // Agents name arguments freely: every unmapped member is one, so that rules see it.
         None => {
-            read.action.args = rest(payload);
-            read.places.push(("args", Place::Whole));
+            read.action.args = unmapped_members(payload);
+            read.sources.push(("args", Source::Whole));
         }
     }
     estimates(&mut read.action, payload);
     Ok(read)
 }
 
-/// The call to a model that a `pre_prompt` announces.
-pub(crate) fn of_prompt(event: &AhpEvent) -> Result<Read, String> {
+/// Reads the model call that a `pre_prompt` announces.
+pub(crate) fn of_prompt(event: &AhpEvent) -> Result<Read, PayloadError> {
     let mut read = Read {
         action: base(event),
         arguments: Json::Null,
-        places: vec![("args", Place::Whole)],
-        beside: Vec::new(),
+        sources: vec![("args", Source::Whole)],
+        merged: Vec::new(),
     };
     read.action.kind = ActionKind::LlmCall;
     "llm_call".clone_into(&mut read.action.name);
     read.action.args = event.payload.clone();
     match &event.payload {
         Json::Object(_) => {
-            read.action.text = text_of(&event.payload, &["prompt"], "text", &mut read.places)?;
-            read.action.model = text_of(&event.payload, &MODEL, "model", &mut read.places)?;
+            read.action.text = text_of(&event.payload, &["prompt"], "text", &mut read.sources)?;
+            read.action.model = text_of(&event.payload, &MODEL, "model", &mut read.sources)?;
             estimates(&mut read.action, &event.payload);
         }
         Json::String(prompt) => read.action.text.clone_from(prompt),
@@ -144,15 +166,15 @@ pub(crate) fn of_prompt(event: &AhpEvent) -> Result<Read, String> {
     Ok(read)
 }
 
-/// The confirmation that an agent asks for, as an action: policies speak of the tool `confirmation`.
+/// Reads a requested confirmation as a call of the tool `confirmation`.
 pub(crate) fn of_confirmation(event: &AhpEvent, asked: &ConfirmationEvent) -> Read {
     let mut action = base(event);
     action.kind = ActionKind::Custom;
     CONFIRMATION.clone_into(&mut action.name);
     action.args = event.payload.clone();
     action.text.clone_from(&asked.message);
-    let places = vec![("args", Place::Whole), ("text", Place::Member("message"))];
-    Read { action, arguments: Json::Null, places, beside: Vec::new() }
+    let sources = vec![("args", Source::Whole), ("text", Source::Member("message"))];
+    Read { action, arguments: Json::Null, sources, merged: Vec::new() }
 }
 
 fn base(event: &AhpEvent) -> Action {
@@ -160,11 +182,10 @@ fn base(event: &AhpEvent) -> Action {
     if let Some(context) = event.context.as_ref().and_then(|context| Json::from_type(context).ok()) {
         said.push("context", context);
     }
-    // Of the payload, what says something about the action and is no part of it.
     if event.event_type == EventType::PreAction {
         let members = event.payload.as_object().unwrap_or_default().iter();
         let left: Vec<(String, Json)> =
-            members.filter(|(name, _)| ASIDE.contains(&name.as_str())).cloned().collect();
+            members.filter(|(name, _)| DESCRIPTIVE.contains(&name.as_str())).cloned().collect();
         if !left.is_empty() {
             said.push("payload", Json::Object(left));
         }
@@ -176,7 +197,7 @@ fn base(event: &AhpEvent) -> Action {
     Action { depth: event.depth, door: DOOR.to_owned(), metadata, ..Action::default() }
 }
 
-/// The member of an action's metadata that holds the rest of the event.
+/// Member of an action's metadata that holds the rest of the event.
 const EVENT: &str = "ahp_event";
 
 fn estimates(action: &mut Action, payload: &Json) {
@@ -194,14 +215,21 @@ fn estimates(action: &mut Action, payload: &Json) {
     }
 }
 
-/// The one member of these that the payload has. Two that differ could mean two different things to the agent and to us.
-fn only<'a>(payload: &'a Json, names: &[&'static str]) -> Result<Option<(&'static str, &'a Json)>, String> {
+/// Finds the one of several synonymous members that the payload has. Two with different values are refused: the agent may use the other
+/// one.
+fn unique_member<'a>(
+    payload: &'a Json,
+    names: &[&'static str],
+) -> Result<Option<(&'static str, &'a Json)>, PayloadError> {
     let mut found: Option<(&'static str, &Json)> = None;
     for name in names {
         let Some(value) = payload.get(name).filter(|value| !value.is_null()) else { continue };
         match found {
             Some((first, other)) if other != value => {
-                return Err(format!("the payload says two different things in `{first}` and `{name}`"));
+                return Err(PayloadError::Contradiction {
+                    first: first.to_owned(),
+                    second: (*name).to_owned(),
+                });
             }
             Some(_) => {}
             None => found = Some((name, value)),
@@ -214,20 +242,20 @@ fn text_of(
     payload: &Json,
     names: &[&'static str],
     field: &'static str,
-    places: &mut Vec<(&'static str, Place)>,
-) -> Result<String, String> {
-    match only(payload, names)? {
+    sources: &mut Vec<(&'static str, Source)>,
+) -> Result<String, PayloadError> {
+    match unique_member(payload, names)? {
         None => Ok(String::new()),
         Some((member, Json::String(text))) => {
-            places.push((field, Place::Member(member)));
+            sources.push((field, Source::Member(member)));
             Ok(text.clone())
         }
-        Some((member, other)) => Err(format!("`{member}` is a string, this is {}", other.type_name())),
+        Some((member, other)) => Err(PayloadError::NotAString { member, found: other.type_name() }),
     }
 }
 
-/// The members that have no meaning of their own.
-fn rest(payload: &Json) -> Json {
+/// Payload members that map to no field of an action; they become arguments.
+fn unmapped_members(payload: &Json) -> Json {
     let known =
         ["action_type", "recent_tools", "tokens", "cost_usd", "estimated_tokens", "estimated_cost_usd"];
     let members = payload.as_object().unwrap_or_default().iter().filter(|(name, _)| {
@@ -240,47 +268,46 @@ fn rest(payload: &Json) -> Json {
 }
 
 impl Read {
-    /// Puts what stands beside the arguments among them: rules must see it, and what is cut must be cut there, too.
-    fn place_beside(&mut self, payload: &Json, member: &'static str) -> Result<(), String> {
-        let names = [&TOOL[..], &ARGUMENTS, &DIRECTORY, &PATH, &MODEL, &TEXTS, &ASIDE];
+    /// Merges unmapped payload members into the arguments, so that rules see them and redaction reaches them.
+    fn merge_unmapped(&mut self, payload: &Json, member: &'static str) -> Result<(), PayloadError> {
+        let names = [&TOOL[..], &ARGUMENTS, &DIRECTORY, &PATH, &MODEL, &TEXTS, &DESCRIPTIVE];
         let known = |name: &str| names.iter().any(|names| names.contains(&name));
         let members = payload.as_object().unwrap_or_default().iter();
-        let beside: Vec<&(String, Json)> = members.filter(|(name, _)| !known(name)).collect();
-        if beside.is_empty() {
+        let unmapped: Vec<&(String, Json)> = members.filter(|(name, _)| !known(name)).collect();
+        if unmapped.is_empty() {
             return Ok(());
         }
         if self.action.args.as_object().is_none() {
-            self.action.args = rest(payload);
-            self.places.retain(|(field, _)| *field != "args");
-            self.places.push(("args", Place::Whole));
+            self.action.args = unmapped_members(payload);
+            self.sources.retain(|(field, _)| *field != "args");
+            self.sources.push(("args", Source::Whole));
             return Ok(());
         }
-        for (name, value) in beside {
+        for (name, value) in unmapped {
             match self.action.args.get(name) {
                 Some(other) if other != value => {
-                    return Err(format!(
-                        "the payload says two different things in `{name}` and `{member}.{name}`"
-                    ));
+                    let second = format!("{member}.{name}");
+                    return Err(PayloadError::Contradiction { first: name.clone(), second });
                 }
                 Some(_) => {}
                 None => self.action.args.push(name, value.clone()),
             }
-            self.beside.push(name.clone());
+            self.merged.push(name.clone());
         }
         Ok(())
     }
 
-    /// The arguments alone, with a decision's changes; none if it changes none.
+    /// Applies a decision's changes to the arguments alone; `None` if it changes none.
     pub(crate) fn changed_arguments(&self, decision: &Decision) -> Option<Json> {
         let mut args = proctor_policy::judge::changed_args(&self.action, decision)?;
         if let Json::Object(members) = &mut args {
-            members.retain(|(name, _)| !self.beside.contains(name) || self.arguments.get(name).is_some());
+            members.retain(|(name, _)| !self.merged.contains(name) || self.arguments.get(name).is_some());
         }
         Some(args)
     }
 
-    /// The payload with a decision's changes. An error if one of them has no place in it: then it must not run at all.
-    pub(crate) fn changed_payload(&self, payload: &Json, decision: &Decision) -> Result<Json, String> {
+    /// Applies a decision's changes to the payload. An error means that a change cannot be expressed there, so the action must be blocked.
+    pub(crate) fn changed_payload(&self, payload: &Json, decision: &Decision) -> Result<Json, ChangeError> {
         let mut holder =
             Json::object().with("payload", payload.clone()).with("decoded", self.arguments.clone());
         let mut encoded = None;
@@ -288,44 +315,44 @@ impl Read {
             let path = change.path.strip_prefix("$.").unwrap_or(&change.path);
             let end = path.find(['.', '[']).unwrap_or(path.len());
             let (field, inner) = path.split_at(end);
-            // What the agent said besides is not acted on.
+            // Metadata is not executed.
             if field == "metadata" {
                 continue;
             }
-            let place = self.places.iter().find(|(name, _)| *name == field).map(|(_, place)| *place);
-            // What stood beside the arguments is changed there; and in both places where it stood in both.
-            let beside = self.beside.iter().find(|name| is_below(inner, name)).filter(|_| field == "args");
-            if let Some(name) = beside {
+            let source = self.sources.iter().find(|(name, _)| *name == field).map(|(_, source)| *source);
+            // A merged member is changed where it was sent; in both locations if it was sent in both.
+            let merged = self.merged.iter().find(|name| is_below(inner, name)).filter(|_| field == "args");
+            if let Some(name) = merged {
                 let rest = inner.get(json_path_child("", name).len()..).unwrap_or_default();
                 let target = format!("{}{rest}", json_path_child("$.payload", name));
                 if !proctor_policy::json_path::put(&target, &mut holder, change.replacement.clone()) {
-                    return Err(format!("the change at `{}` cannot be made in the payload", change.path));
+                    return Err(ChangeError::NotApplicable(change.path.clone()));
                 }
                 if self.arguments.get(name).is_none() {
                     continue;
                 }
             }
-            let target = match place {
-                Some(Place::Member(member)) => format!("$.payload.{member}{inner}"),
-                Some(Place::Whole) => format!("$.payload{inner}"),
-                Some(Place::Encoded(member)) => {
+            let target = match source {
+                Some(Source::Member(member)) => format!("$.payload.{member}{inner}"),
+                Some(Source::Whole) => format!("$.payload{inner}"),
+                Some(Source::Encoded(member)) => {
                     encoded = Some(member);
                     format!("$.decoded{inner}")
                 }
-                None => return Err(format!("the change at `{}` has no place in the payload", change.path)),
+                None => return Err(ChangeError::NoSource(change.path.clone())),
             };
             if !proctor_policy::json_path::put(&target, &mut holder, change.replacement.clone()) {
-                return Err(format!("the change at `{}` cannot be made in the payload", change.path));
+                return Err(ChangeError::NotApplicable(change.path.clone()));
             }
         }
         if let Some(member) = encoded {
             let text = holder.get("decoded").map(ToString::to_string).unwrap_or_default();
             if !holder.set_pointer(&format!("/payload/{member}"), Json::from(text)) {
-                return Err(format!("the changes cannot be made in `{member}`"));
+                return Err(ChangeError::NotEncodable(member));
             }
         }
         let mut changed = holder.get("payload").cloned().unwrap_or_default();
-        // What was said under two names is changed under both.
+        // A value that was sent under two synonymous names is changed under both.
         for names in [&TOOL[..], &ARGUMENTS, &DIRECTORY, &PATH, &MODEL] {
             let mut present =
                 names.iter().filter(|name| payload.get(name).is_some_and(|value| !value.is_null()));
@@ -338,7 +365,7 @@ impl Read {
     }
 }
 
-/// Whether a path below the arguments begins with this member.
+/// Reports whether a path below the arguments begins with this member.
 fn is_below(inner: &str, name: &str) -> bool {
     let step = json_path_child("", name);
     inner.strip_prefix(&step).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -374,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_are_read_in_all_their_spellings() {
+    fn synonymous_members_are_read() {
         let usual = of_action(&event(
             r#"{"tool_name":"bash","arguments":{"command":"ls"},"working_directory":"/w","action_type":"process_exec"}"#,
         ))
@@ -395,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_two_things_is_refused() {
+    fn contradicting_members_are_refused() {
         for payload in [
             r#"{"tool_name":"ls","tool":"rm"}"#,
             r#"{"tool":"x","arguments":{"a":1},"args":{"a":2}}"#,
@@ -419,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_go_where_the_payload_had_it_or_nowhere() {
+    fn changes_are_applied_at_the_source_or_refused() {
         let event = event(r#"{"tool":"x","args":{"a":{"b":[1,2]}},"command":"c"}"#);
         let read = of_action(&event).unwrap();
         let changed = read
@@ -434,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_was_said_is_kept_and_seen() {
+    fn unmapped_members_are_merged_and_redacted() {
         let event = event(r#"{"tool":"x","args":{"a":1},"recent_tools":["y"],"stdin":"n","env":{"A":"s"}}"#);
         let read = of_action(&event).unwrap();
         assert!(read.action.metadata.pointer("/ahp_event/payload/recent_tools").is_some());
@@ -450,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_twice_is_changed_twice() {
+    fn synonymous_members_are_changed_together() {
         let event = event(r#"{"tool":"x","args":{"a":"s"},"arguments":{"a":"s"}}"#);
         let read = of_action(&event).unwrap();
         let changed = read.changed_payload(&event.payload, &decision(&[("$.args.a", "-")])).unwrap();
@@ -458,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_can_be_read_in_two_ways_is_refused() {
+    fn ambiguous_encoded_arguments_are_refused() {
         for text in [
             r#"{\"command\":\"ls\",\"command\":\"rm\"}"#,
             r#"\ufeff{\"command\":\"rm\"}"#,

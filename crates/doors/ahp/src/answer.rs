@@ -1,4 +1,4 @@
-//! From an answer of the engine to a decision of the protocol.
+//! Conversion of the engine's answers to decisions of the protocol.
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
@@ -7,20 +7,18 @@ use proctor_wire::ahp::{ConfirmationDecision, Decision};
 use super::action::Read;
 use proctor_engine::Answer;
 
-/// When to ask again if the decision does not say.
+/// Default `retry_after_ms`, for decisions without one.
 const RETRY_MS: u64 = 5_000;
 
-/// Whether an approval was asked for just now, or is being asked for again.
+/// Request state of an approval: the first request is answered with `escalate`, a repeated one with `defer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// For the first time.
-    Now,
-    /// It waits already.
-    Before,
+pub(crate) enum ApprovalRequest {
+    First,
+    Repeated,
 }
 
 /// The decision on an action or a prompt.
-pub(crate) fn generic(answer: &Answer, read: &Read, payload: &Json, asked: Asked) -> Decision {
+pub(crate) fn generic(answer: &Answer, read: &Read, payload: &Json, asked: ApprovalRequest) -> Decision {
     let decision = answer.decision();
     let metadata = Some(metadata(answer));
     let block = |reason: String, metadata| Decision::Block { reason, metadata };
@@ -29,7 +27,7 @@ pub(crate) fn generic(answer: &Answer, read: &Read, payload: &Json, asked: Asked
         Effect::Deny => block(decision.reason.clone(), metadata),
         Effect::Redact | Effect::Modify => match read.changed_payload(payload, decision) {
             Ok(modified_payload) => Decision::Modify { modified_payload, metadata },
-            Err(problem) => block(problem, metadata),
+            Err(problem) => block(problem.to_string(), metadata),
         },
         Effect::Defer => Decision::Defer {
             retry_after_ms: decision.retry_after_ms.unwrap_or(RETRY_MS),
@@ -41,7 +39,7 @@ pub(crate) fn generic(answer: &Answer, read: &Read, payload: &Json, asked: Asked
         Effect::Ask => {
             let waiting = waiting(answer);
             match asked {
-                Asked::Now => Decision::Escalate {
+                ApprovalRequest::First => Decision::Escalate {
                     reason: waiting.reason,
                     escalation_target: waiting.target,
                     approval_id: waiting.approval_id,
@@ -49,7 +47,7 @@ pub(crate) fn generic(answer: &Answer, read: &Read, payload: &Json, asked: Asked
                     expires_at: waiting.expires_at,
                     metadata,
                 },
-                Asked::Before => Decision::Defer {
+                ApprovalRequest::Repeated => Decision::Defer {
                     retry_after_ms: waiting.retry_after_ms,
                     reason: Some(waiting.reason),
                     approval_id: waiting.approval_id,
@@ -94,7 +92,7 @@ pub(crate) fn confirmation(answer: &Answer) -> ConfirmationDecision {
     }
 }
 
-/// What an agent should know of a decision, and echo when it reports what became of the action.
+/// Metadata of a decision, which the agent echoes when it reports the outcome.
 fn metadata(answer: &Answer) -> Json {
     let decision = answer.decision();
     let mut out = Json::object();

@@ -1,7 +1,7 @@
 //! Binding a report to the decision that it is about.
 //!
-//! The protocol's reports do not have to say which decision they follow, so it is found: the decision that the report names; else the
-//! same tool and arguments; else the same tool; else, if the report names no action, the oldest open decision of that session and depth.
+//! Reports need not name their decision, so it is searched for: by the `decision_id` of the report; else by tool and arguments; else by
+//! tool; else, if the report names no action, the oldest open decision of that session and depth.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -16,23 +16,21 @@ use proctor_ledger::Reader;
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Filter, Order};
 
-/// Decisions of one session that are remembered; the oldest go first.
+/// Capacity of open decisions per session; the oldest are evicted first.
 pub(crate) const MAX_OPEN: usize = 1024;
-/// Sessions, and decisions of all of them, that are remembered; beyond it all are forgotten and read from the ledger again when they
-/// speak.
+/// Capacity of sessions, and of decisions over all sessions. Beyond it half of the sessions are evicted, and loaded from the ledger again
+/// when needed.
 const MAX_SESSIONS: usize = 4096;
 const MAX_DECISIONS: usize = 65_536;
-/// How far back in a session open decisions are looked for after a restart.
-pub(crate) const LOOK_BACK: usize = 2000;
-/// How many bytes of bodies are read for it.
+/// Number of latest records of a session that are scanned for open decisions after a restart.
+pub(crate) const MAX_SCANNED_RECORDS: usize = 2000;
+/// Bytes of record bodies that this scan reads at most.
 const MAX_READ: usize = 8 << 20;
 
-/// A decision whose outcome is not known yet.
+/// Decision without a recorded outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
-    /// The decision's sequence.
     pub sequence: u64,
-    /// Its identifier.
     pub id: RecordId,
     /// The canonical tool.
     pub tool: String,
@@ -40,35 +38,34 @@ pub(crate) struct Open {
     pub asked: Digest,
     /// Tool and arguments as answered, where that differs.
     pub answered: Option<Digest>,
-    /// How deep the agent was.
+    /// Nesting depth of the agent.
     pub depth: u32,
-    /// Whether it was let through.
     pub let_through: bool,
 }
 
-/// What a report says about the action that it is about.
+/// Identifying parts of a report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reported {
-    /// The decision that it names.
+    /// `decision_id`, if the report has one.
     pub decision: Option<RecordId>,
-    /// The canonical tool; empty if it names none.
+    /// Canonical tool; empty if the report names none.
     pub tool: String,
-    /// Tool and arguments, if it holds any: as sent, and without secrets, which is how the ledger has them.
+    /// Digests of tool and arguments, if the report has any: as sent, and redacted as in the ledger.
     pub calls: Vec<Digest>,
-    /// How deep the agent was.
+    /// Nesting depth of the agent.
     pub depth: u32,
-    /// Whether it is about a model's response.
+    /// Whether the report is about a model's response.
     pub is_response: bool,
 }
 
-/// What a report was bound to.
+/// Result of binding a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Binding {
-    /// One decision, found in this way.
+    /// One decision, with the criterion that matched.
     One(Open, &'static str),
-    /// One of several that it could be: the oldest.
+    /// The oldest of several matches.
     Ambiguous(Open),
-    /// None: nobody asked.
+    /// No decision: the action was not proposed first.
     Unasked,
 }
 
@@ -76,28 +73,28 @@ pub(crate) enum Binding {
 #[derive(Debug, Default)]
 pub(crate) struct OpenDecisions {
     sessions: HashMap<SessionId, VecDeque<Open>>,
-    /// Decisions whose reports are on their way into the ledger, which does not show them as closed yet.
+    /// Decisions whose outcome is queued but not committed, so that the ledger still shows them as open.
     reporting: VecDeque<RecordId>,
-    /// Decisions that were added since sessions were last forgotten: at least as many as there are.
+    /// Upper bound of the number of open decisions: counts additions since the last eviction.
     added: usize,
 }
 
 impl OpenDecisions {
-    /// Whether the session is remembered; if not, it has to be learnt from the ledger first.
-    pub(crate) fn knows(&self, session: SessionId) -> bool {
+    /// Reports whether the session is in memory; if not, it has to be loaded from the ledger first.
+    pub(crate) fn contains(&self, session: SessionId) -> bool {
         self.sessions.contains_key(&session)
     }
 
-    /// Takes in what the ledger says of a session.
-    pub(crate) fn learn(&mut self, session: SessionId, mut open: VecDeque<Open>) {
+    /// Inserts the open decisions of a session that were loaded from the ledger.
+    pub(crate) fn insert_loaded(&mut self, session: SessionId, mut open: VecDeque<Open>) {
         if self.sessions.len() >= MAX_SESSIONS || self.added > MAX_DECISIONS {
-            self.forget_some();
+            self.evict_half();
         }
         open.retain(|decision| !self.reporting.contains(&decision.id));
         self.sessions.entry(session).or_insert(open);
     }
 
-    /// Remembers a decision.
+    /// Adds an open decision.
     pub(crate) fn add(&mut self, session: SessionId, open: Open) {
         self.added += 1;
         let decisions = self.sessions.entry(session).or_default();
@@ -111,7 +108,7 @@ impl OpenDecisions {
         }
     }
 
-    /// Finds what a report is about, and closes it.
+    /// Finds the decision of a report, and closes it.
     pub(crate) fn bind(&mut self, session: SessionId, reported: &Reported) -> Binding {
         let Some(decisions) = self.sessions.get_mut(&session) else { return Binding::Unasked };
         let binding = find(decisions, reported);
@@ -123,7 +120,7 @@ impl OpenDecisions {
         binding
     }
 
-    /// Takes a decision for reporting; false if its report is on its way already.
+    /// Claims a decision for one outcome; false if an outcome is queued already.
     pub(crate) fn claim(&mut self, id: RecordId) -> bool {
         if self.reporting.contains(&id) {
             return false;
@@ -135,14 +132,14 @@ impl OpenDecisions {
         true
     }
 
-    /// Closes a decision that was found elsewhere, or came to nothing.
+    /// Removes a decision that was reported by identifier, or was not recorded.
     pub(crate) fn close(&mut self, session: SessionId, sequence: u64) {
         if let Some(decisions) = self.sessions.get_mut(&session) {
             decisions.retain(|other| other.sequence != sequence);
         }
     }
 
-    /// Forgets a session, and gives those of its decisions that were let through and never reported.
+    /// Removes a session, and returns those of its decisions that were let through and never reported.
     pub(crate) fn end(&mut self, session: SessionId) -> Vec<Open> {
         let decisions = self.sessions.insert(session, VecDeque::new()).unwrap_or_default();
         let open: Vec<Open> = decisions.into_iter().filter(|open| open.let_through).collect();
@@ -152,8 +149,8 @@ impl OpenDecisions {
         open
     }
 
-    /// Forgets half of the sessions. Nothing is lost by it: the ledger has everything.
-    fn forget_some(&mut self) {
+    /// Evicts every second session; they are loaded from the ledger again when needed.
+    fn evict_half(&mut self) {
         let mut turn = false;
         self.sessions.retain(|_, _| {
             turn = !turn;
@@ -193,14 +190,14 @@ fn find(decisions: &VecDeque<Open>, reported: &Reported) -> Binding {
     oldest(decisions, reported.depth)
 }
 
-/// For a report that names no action: what has been open longest; only if nothing was let through, what was denied last.
+/// Picks the decision of a report that names no action: the oldest that was let through, else the latest denied one.
 fn oldest(decisions: &VecDeque<Open>, depth: u32) -> Binding {
     let mut here = decisions.iter().filter(|open| open.depth == depth);
     let found = here.clone().find(|open| open.let_through).or_else(|| here.next_back());
     found.map_or(Binding::Unasked, |open| Binding::One(open.clone(), "oldest"))
 }
 
-/// Among several: those that were let through before those that were not; none if there are none.
+/// Picks among several candidates, preferring those that were let through.
 fn pick<'a>(candidates: impl Iterator<Item = &'a Open>, how: &'static str) -> Option<Binding> {
     let (through, others): (Vec<&Open>, Vec<&Open>) = candidates.partition(|open| open.let_through);
     match (through.as_slice(), others.as_slice()) {
@@ -212,7 +209,7 @@ fn pick<'a>(candidates: impl Iterator<Item = &'a Open>, how: &'static str) -> Op
     }
 }
 
-/// The open decisions of a session as the ledger has them.
+/// Reads the open decisions of a session from the ledger.
 pub(crate) fn read_open(reader: &Reader, session: SessionId) -> VecDeque<Open> {
     let filter = Filter {
         session: Some(session),
@@ -222,8 +219,8 @@ pub(crate) fn read_open(reader: &Reader, session: SessionId) -> VecDeque<Open> {
     let mut closed: HashSet<u64> = HashSet::new();
     let mut open = VecDeque::new();
     let mut bytes_read = 0;
-    for record in reader.records(filter, Order::Descending).take(LOOK_BACK) {
-        // What cannot be read now is found missing when it is reported, which is an alarm.
+    for record in reader.records(filter, Order::Descending).take(MAX_SCANNED_RECORDS) {
+        // An unreadable decision stays unknown, so its report raises an alarm.
         let Ok(record) = record else { break };
         let envelope = &record.envelope;
         if envelope.kind != RecordKind::Decision {
@@ -240,7 +237,7 @@ pub(crate) fn read_open(reader: &Reader, session: SessionId) -> VecDeque<Open> {
             break;
         }
         let Ok(body) = Json::parse(&bytes) else { continue };
-        let found = remembered(record.seq, envelope.id, envelope.decision, &body);
+        let found = open_from_record(record.seq, envelope.id, envelope.decision, &body);
         let superseded = |open: &VecDeque<Open>| {
             open.iter().any(|later: &Open| !found.let_through && later.asked == found.asked)
         };
@@ -251,7 +248,7 @@ pub(crate) fn read_open(reader: &Reader, session: SessionId) -> VecDeque<Open> {
     open
 }
 
-fn remembered(sequence: u64, id: RecordId, effect: Option<Effect>, body: &Json) -> Open {
+fn open_from_record(sequence: u64, id: RecordId, effect: Option<Effect>, body: &Json) -> Open {
     let action = body.pointer("/read_set/action").cloned().unwrap_or_default();
     let tool = action.get("tool").and_then(Json::as_str).unwrap_or_default().to_owned();
     let args = action.get("args").cloned().unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::AhpDoor;
 use crate::action::DOOR;
 
 impl AhpDoor {
-    /// Answers a question about the workspace.
+    /// Answers a context request from the workspace.
     pub(super) fn perceive(
         &self,
         caller: &Caller,
@@ -35,8 +35,8 @@ impl AhpDoor {
         perceive(&self.shared.settings.workspace, &scope, &permissions, asked)
     }
 
-    /// Whether a read of this file would be plainly allowed. A read that taints the session or rests on an approval is not: showing the
-    /// file here would leave no taint, and use no approval up.
+    /// Reports whether policy allows a read of this file unconditionally. A read that taints the session or rests on an approval does not
+    /// count: showing the file here would leave no taint, and use no approval up.
     fn may_read(&self, caller: &Caller, agent: &str, session: &str, folder: &Folder, file: &str) -> bool {
         let path = folder.path_of(file);
         let action = Action {

@@ -1,7 +1,7 @@
-//! The door of the Agent Harness Protocol: an agent asks before it acts.
+//! Server side of the Agent Harness Protocol: decides proposed actions and records reports.
 //!
 //! Every event becomes a record: a proposed action or prompt a decision, its report an outcome, everything else an observation, which
-//! for questions holds the answer too. Nothing is answered before it is on record.
+//! for questions holds the answer too. Answers are sent only after their record is committed.
 
 mod action;
 mod advice;
@@ -36,25 +36,25 @@ use serde::Serialize;
 use proctor_engine::access::local_caller;
 use proctor_engine::{Answer, Engine, EngineError, Proposal, Report, Room, Spent, Wait, to_its_end};
 
-use action::{CONFIRMATION, DOOR, Read};
-use answer::Asked;
+use action::{CONFIRMATION, DOOR, PayloadError, Read};
+use answer::ApprovalRequest;
 use binding::{Open, OpenDecisions};
 use runs::Runs;
 
 pub use runs::fold_runs;
 pub use settings::AhpSettings;
 
-/// How much earlier than the server the door itself gives up: what it could not record is then known.
+/// Margin between the door's deadline and the server's, so that the door itself reports what it could not record.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Messages of all streams that are worked on at once: each takes some tens of kilobytes on its way.
+/// Concurrency limit over all streams; a message in work takes some tens of kilobytes.
 const IN_WORK: usize = 256;
 
-/// The door. Cheap to clone.
+/// Event handler of the protocol. Cheap to clone.
 #[derive(Clone)]
 pub struct AhpDoor {
     shared: Arc<Shared>,
-    /// Who acts on standard input.
+    /// Caller on standard input.
     this_user: Caller,
 }
 
@@ -66,20 +66,20 @@ struct Shared {
 }
 
 impl AhpDoor {
-    /// The door in front of this engine.
+    /// Creates a door without open decisions in memory; those of earlier sessions are loaded from the ledger on demand.
     pub fn new(engine: Arc<Engine>, settings: AhpSettings) -> AhpDoor {
         let this_user = settings.this_user.clone();
         let shared = Shared { engine, settings, open: Mutex::default(), runs: Mutex::default() };
         AhpDoor { shared: Arc::new(shared), this_user }
     }
 
-    /// The same door, for a user who came in through another process.
+    /// Clones the door for a user who connects through another process.
     #[must_use]
     pub fn for_user(&self, caller: Caller) -> AhpDoor {
         AhpDoor { shared: Arc::clone(&self.shared), this_user: caller }
     }
 
-    /// The server that speaks the protocol for it, on any transport.
+    /// Builds the protocol server, for any transport.
     pub fn server(&self) -> AhpServer<AhpDoor> {
         let settings = &self.shared.settings;
         let kinds = EventType::ALL.into_iter().filter(|kind| !matches!(kind, EventType::Handshake));
@@ -102,12 +102,12 @@ impl AhpDoor {
         &self.shared.engine
     }
 
-    /// What the policy advises this caller.
+    /// Advice of the policy in force for a caller.
     fn advice(&self, caller: &Caller) -> Advice {
         self.engine().policy().advice(caller)
     }
 
-    /// Who acts, by what the transport has proven.
+    /// Maps the identity that the transport authenticated to a caller.
     fn caller(&self, peer: &Peer) -> Caller {
         let settings = &self.shared.settings;
         let own = &settings.this_user;
@@ -130,29 +130,34 @@ impl AhpDoor {
         }
     }
 
-    /// When the door itself gives up.
+    /// Deadline of the current message, ahead of the server's by `GRACE`.
     fn deadline(&self) -> Instant {
         let answer = self.shared.settings.answer;
         Instant::now() + answer.saturating_sub(GRACE).max(answer / 2)
     }
 
-    /// Decides an action: taken before the first wait, so in order of arrival.
+    /// Decides an action. The decision is taken before the first `await`, so decisions follow the order of arrival.
     async fn decide(
         &self,
         caller: Caller,
         event: &AhpEvent,
-        read: Result<Read, String>,
-    ) -> (Answer, Asked, Option<Read>) {
+        read: Result<Read, PayloadError>,
+    ) -> (Answer, ApprovalRequest, Option<Read>) {
         let engine = self.engine();
         let deadline = self.deadline();
         let Some(room) = self.engine().room(deadline).await else {
-            return (engine.overloaded(), Asked::Now, None);
+            return (engine.overloaded(), ApprovalRequest::First, None);
         };
         let read = match read {
             Ok(read) => read,
             Err(problem) => {
+                let problem = problem.to_string();
                 let filing = engine.file_malformed(room, &caller, DOOR, &problem);
-                return (engine.malformed_refused(filing, &problem, Wait::Task).await, Asked::Now, None);
+                return (
+                    engine.malformed_refused(filing, &problem, Wait::Task).await,
+                    ApprovalRequest::First,
+                    None,
+                );
             }
         };
         let proposal = Proposal {
@@ -164,51 +169,51 @@ impl AhpDoor {
         let hold = self.shared.settings.hold;
         if hold.is_zero() {
             let answer = self.settle(proposal, deadline, &read, room).await;
-            let asked = self.asked(&answer);
+            let asked = self.approval_request(&answer);
             return (answer, asked, Some(read));
         }
         let mut people = engine.decisions_of_people();
         let mut answer = self.settle(proposal.clone(), deadline, &read, room).await;
-        let mut asked = self.asked(&answer);
+        let mut asked = self.approval_request(&answer);
         if answer.decision().effect == Effect::Ask {
             let until = tokio::time::Instant::now() + hold;
-            // A person may decide while the agent waits for its answer.
+            // An approver may decide while the agent waits for its answer.
             while let Ok(Ok(())) = tokio::time::timeout_at(until, people.changed()).await {
-                if self.still_waits(&answer) {
+                if self.is_approval_pending(&answer) {
                     continue;
                 }
                 let Some(room) = self.engine().room(deadline).await else { break };
                 answer = self.settle(proposal.clone(), deadline, &read, room).await;
-                asked = self.asked(&answer);
+                asked = self.approval_request(&answer);
                 break;
             }
         }
         (answer, asked, Some(read))
     }
 
-    /// Whether this very answer was the first to ask for its approval.
-    fn asked(&self, answer: &Answer) -> Asked {
-        let Some(approval) = answer.decision().approval else { return Asked::Now };
+    /// Reports whether this answer is the first that requests its approval.
+    fn approval_request(&self, answer: &Answer) -> ApprovalRequest {
+        let Some(approval) = answer.decision().approval else { return ApprovalRequest::First };
         let first = self.engine().approval(approval.id).ok().flatten().map(|info| info.seq_of_ask);
         match answer.record() {
-            Some((_, sequence)) if first != Some(sequence) => Asked::Before,
-            _ => Asked::Now,
+            Some((_, sequence)) if first != Some(sequence) => ApprovalRequest::Repeated,
+            _ => ApprovalRequest::First,
         }
     }
 
-    fn still_waits(&self, answer: &Answer) -> bool {
+    fn is_approval_pending(&self, answer: &Answer) -> bool {
         let Some(approval) = answer.decision().approval else { return false };
         let info = self.engine().approval(approval.id).ok().flatten();
         info.is_some_and(|info| info.is_waiting(self.engine().now()))
     }
 
-    /// Takes a decision and waits until it is on record. It is remembered from the moment that it is taken: its report may come in the
-    /// same breath, and the caller may go away.
+    /// Takes a decision and waits until its record is committed. The decision is open for reports as soon as it is queued: its report may
+    /// arrive before the commit, and the caller may disconnect.
     async fn settle(&self, proposal: Proposal, deadline: Instant, read: &Read, room: Room) -> Answer {
         let engine = self.engine();
         let undelivered = engine.submit_until(room, proposal, deadline);
         let taken = undelivered.queued().map(|(id, sequence, session, decision)| {
-            self.remember(read, id, sequence, session, decision);
+            self.add_open(read, id, sequence, session, decision);
             (sequence, session)
         });
         let own = Arc::clone(engine);
@@ -216,20 +221,20 @@ impl AhpDoor {
         match (answer.record(), answer.session(), taken) {
             (Some((_, sequence)), _, Some((taken, _))) if taken == sequence => {}
             (recorded, session, taken) => {
-                // It was taken again, or came to nothing.
+                // The decision was taken again under another sequence, or was not recorded.
                 if let Some((sequence, session)) = taken {
                     self.open().close(session, sequence);
                 }
                 if let (Some((id, sequence)), Some(session)) = (recorded, session) {
-                    self.remember(read, id, sequence, session, answer.decision());
+                    self.add_open(read, id, sequence, session, answer.decision());
                 }
             }
         }
         answer
     }
 
-    /// Keeps a decision until its outcome is reported.
-    fn remember(
+    /// Adds a decision to the open ones, until its outcome is reported.
+    fn add_open(
         &self,
         read: &Read,
         id: RecordId,
@@ -237,7 +242,7 @@ impl AhpDoor {
         session: SessionId,
         decision: &decision::Decision,
     ) {
-        // A confirmation is a yes, not a deed that is reported.
+        // Confirmations have no outcome to report.
         if read.action.name == CONFIRMATION {
             return;
         }
@@ -252,17 +257,17 @@ impl AhpDoor {
             depth: read.action.depth,
             let_through: decision.effect.lets_through(),
         };
-        self.know(session);
+        self.load_open(session);
         self.open().add(session, open);
     }
 
-    /// Reads what the ledger says of a session that is not remembered, beside the lock and the other tasks.
-    fn know(&self, session: SessionId) {
-        if self.open().knows(session) {
+    /// Loads the open decisions of a session that is not in memory. The ledger is read without holding the lock.
+    fn load_open(&self, session: SessionId) {
+        if self.open().contains(session) {
             return;
         }
-        let read = aside(|| binding::read_open(&self.engine().ledger().reader(), session));
-        self.open().learn(session, read);
+        let read = blocking(|| binding::read_open(&self.engine().ledger().reader(), session));
+        self.open().insert_loaded(session, read);
     }
 
     fn open(&self) -> MutexGuard<'_, OpenDecisions> {
@@ -286,7 +291,7 @@ impl AhpDoor {
         self.record(caller, &event.agent_id, &event.session_id, report).await
     }
 
-    /// Records a report: its place is taken before the first wait, if there is room.
+    /// Records a report. The record is queued before the first `await` if the queue has capacity, which keeps the order of arrival.
     async fn record(
         &self,
         caller: &Caller,
@@ -315,8 +320,8 @@ impl AhpDoor {
     }
 }
 
-/// Runs what may take its time without holding up the other tasks of this thread.
-fn aside<T>(work: impl FnOnce() -> T) -> T {
+/// Runs blocking work without stalling the other tasks of this worker thread.
+fn blocking<T>(work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
@@ -324,22 +329,22 @@ fn aside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// The failure of a handler whose record the ledger did not take.
+/// Handler error: the record was not committed.
 fn not_recorded(problem: impl Into<EngineError>) -> HandlerError {
     HandlerError::failed(format!("not recorded: {}", problem.into().cause()))
 }
 
-/// The failure of a handler that only asks the engine.
+/// Handler error: the engine failed to answer a query.
 fn failed(problem: impl Into<EngineError>) -> HandlerError {
     HandlerError::failed(problem.into().to_string())
 }
 
-/// The failure of a handler that found no room in the ledger's queue until its deadline.
+/// Handler error: the ledger's queue stayed full until the deadline.
 fn no_room() -> HandlerError {
     HandlerError::failed("not recorded: too many records wait to be written")
 }
 
-/// An event as its record holds it.
+/// Serializes an event for its record.
 fn event_json(event: &AhpEvent, answer: Option<Json>) -> Json {
     let mut out = Json::object()
         .with("timestamp", event.timestamp.as_str())
@@ -363,7 +368,7 @@ impl EventHandler for AhpDoor {
         let read = match event.event_type {
             EventType::PreAction => action::of_action(&event),
             EventType::PrePrompt => action::of_prompt(&event),
-            // Said as an event, a handshake or a query does nothing.
+            // A handshake or query sent as an event has no effect.
             _ => {
                 let decision = Decision::allow();
                 return self.advised(peer, &event, decision).await;
@@ -495,7 +500,7 @@ impl EventHandler for AhpDoor {
     ) -> Result<ContextPerceptionDecision, HandlerError> {
         let (door, caller) = (self.clone(), self.caller(peer));
         let (agent, session) = (event.agent_id.clone(), event.session_id.clone());
-        // Files are read beside the tasks, not in them.
+        // File reads block, so they run on the blocking pool.
         let found =
             tokio::task::spawn_blocking(move || door.perceive(&caller, &agent, &session, &asked)).await;
         let decision = found.map_err(|error| HandlerError::failed(error.to_string()))?;

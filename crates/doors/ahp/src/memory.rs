@@ -1,4 +1,4 @@
-//! Memory for an agent: what earlier records of the ledger say.
+//! Memory recall: searches earlier records of the ledger for facts.
 
 mod fact;
 
@@ -20,19 +20,19 @@ use proctor_workspace::words::{Words, beginning};
 
 use fact::{MemoryKind, memory_of};
 
-/// Records that are looked at for one question, and how long that may take.
+/// Records scanned per recall, and the time limit of the scan.
 const MAX_RECORDS: usize = 5000;
 const TIME: Duration = Duration::from_millis(2000);
-/// The most facts of one answer, whatever policy allows, and the longest of them, in bytes.
+/// Facts per answer, whatever the policy allows, and bytes per fact.
 const MAX_RESULTS: usize = 200;
 const MAX_FACT_BYTES: usize = 1024;
-/// What scores less than this share of the best is left out.
+/// Relevance threshold, as a share of the best score.
 const LEAST_SHARE: f32 = 0.25;
-/// How sure a fact is that was not asked for by words.
+/// Confidence of facts that were recalled without a search text.
 const UNASKED: f32 = 0.5;
 
 impl AhpDoor {
-    /// Looks for earlier records.
+    /// Answers a recall from earlier records.
     pub(super) fn recall(
         &self,
         caller: &Caller,
@@ -89,14 +89,14 @@ fn allow(injected_facts: Vec<Fact>, cut_short: bool) -> MemoryRecallDecision {
     MemoryRecallDecision::Allow { injected_facts, metadata }
 }
 
-/// Which memories a `memory_type` asks for.
+/// Filter by `memory_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// What holds: `semantic`.
+    /// Facts: `semantic`.
     Known,
-    /// What became of actions: `procedural`.
+    /// Outcomes of actions: `procedural`.
     Done,
-    /// What happened: `episodic`, and any other word.
+    /// All events: `episodic`, and any other type.
     All,
 }
 
@@ -118,14 +118,14 @@ impl Wanted {
     }
 }
 
-/// A memory without secrets, with the record that it is from.
+/// Redacted memory, with the record that it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Remembered {
     sequence: u64,
     content: String,
 }
 
-/// The memories of the newest records that fit, the newest first, each content once; and whether there may be more.
+/// Collects the memories of the newest matching records, newest first and without duplicates. The flag says whether the scan was cut off.
 fn remember(
     reader: &Reader,
     filter: Filter,
@@ -164,7 +164,7 @@ fn remember(
     Ok((memories, false))
 }
 
-/// The body of a record: null if it has none, nothing if it was erased or is no JSON.
+/// Reads the body of a record: null if it has none, `None` if it was erased or is not JSON.
 fn body(reader: &Reader, sequence: u64) -> Option<Json> {
     match reader.body(sequence).ok()? {
         BodyState::Present { bytes, .. } => Json::parse(&bytes).ok(),
@@ -177,7 +177,7 @@ fn body_of_decision(reader: &Reader, sequence: u64) -> Json {
     body(reader, sequence).unwrap_or_default()
 }
 
-/// The memories that answer best, as facts; without words to go by, the newest.
+/// Ranks memories by relevance to the query; without a query, by age.
 fn choose(memories: Vec<Remembered>, query: &str, most: usize) -> Vec<Fact> {
     let mut words = Words::default();
     words.add(query, 1.0);

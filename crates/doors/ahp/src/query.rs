@@ -1,4 +1,4 @@
-//! What an agent can ask: may I, what is the policy, what is left of my budget, what became of an approval.
+//! Queries of agents: `may_i`, the policy, the remaining budget, the state of an approval.
 
 use proctor_clients::ahp::server::HandlerError;
 use proctor_clients::ahp::{AhpEvent, EventType, QueryRequest, QueryResponse};
@@ -13,7 +13,7 @@ use super::{AhpDoor, action};
 use crate::failed;
 use proctor_engine::Proposal;
 
-/// The questions, with the other names that agents use for them.
+/// Query types, with the synonyms that agents use for them.
 const QUESTIONS: [(&str, &[&str]); 4] = [
     ("may_i", &["should_i_proceed", "can_i", "is_allowed"]),
     ("policy", &["what_is_the_policy", "rules"]),
@@ -22,7 +22,7 @@ const QUESTIONS: [(&str, &[&str]); 4] = [
 ];
 
 impl AhpDoor {
-    /// Answers a question; nothing changes by it.
+    /// Answers a query without changing the state.
     pub(super) fn answer_query(
         &self,
         caller: &Caller,
@@ -44,7 +44,7 @@ impl AhpDoor {
         }
     }
 
-    /// What the decision would be. The payload is that of a `pre_action`; `file_path` and the like are understood as there.
+    /// Evaluates the action of the payload without recording a decision. The payload is read as that of a `pre_action`.
     fn may_i(&self, caller: &Caller, query: &QueryRequest) -> Result<QueryResponse, HandlerError> {
         let event = AhpEvent {
             event_type: EventType::PreAction,
@@ -61,7 +61,7 @@ impl AhpDoor {
             Err(problem) => {
                 return Ok(QueryResponse {
                     answer: Json::Bool(false),
-                    reason: Some(problem),
+                    reason: Some(problem.to_string()),
                     alternatives: None,
                 });
             }

@@ -1,4 +1,4 @@
-//! The door as the owner serves it to relays: the protocol's stream transport over the owner's socket.
+//! Stream transport over the owner's socket, for relaying processes.
 
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;

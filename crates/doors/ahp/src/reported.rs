@@ -1,4 +1,4 @@
-//! What agents report: outcomes of actions and prompts, bound to their decisions.
+//! Reports of agents: outcomes of actions and prompts, bound to their decisions.
 
 use std::str::FromStr;
 
@@ -17,19 +17,19 @@ use super::binding::{Binding, Reported, call_digest, canonical};
 use super::{AhpDoor, event_json, no_room, not_recorded};
 use proctor_engine::{Ending, Outcome, Report, Spent, Wait};
 
-/// The canonical name under which calls to models are decided.
+/// Canonical tool name of model calls.
 const MODEL_CALL: &str = "llm_call";
 
 impl AhpDoor {
-    /// Binds a report to its decision and records it. Nobody asked, or it was denied: an alarm.
+    /// Binds a report to its decision and records it. A report without a decision, or of a denied action, raises an alarm.
     pub(super) async fn reported(&self, caller: &Caller, event: &AhpEvent) -> Result<(), HandlerError> {
         let session = self.session(caller, event).await?;
-        self.know(session);
-        let said = self.said(event);
-        let binding = match self.named(caller, &said, session) {
-            Named::Reported => return self.observe(caller, event, None, Vec::new()).await,
-            Named::Open(id, sequence) => Some((id, sequence, "decision_id")),
-            Named::No => match self.open().bind(session, &said) {
+        self.load_open(session);
+        let said = self.read_report(event);
+        let binding = match self.named_decision(caller, &said, session) {
+            NamedDecision::Reported => return self.observe(caller, event, None, Vec::new()).await,
+            NamedDecision::Open(id, sequence) => Some((id, sequence, "decision_id")),
+            NamedDecision::None => match self.open().bind(session, &said) {
                 Binding::One(open, how) => Some((open.id, open.sequence, how)),
                 Binding::Ambiguous(open) => Some((open.id, open.sequence, "ambiguous")),
                 Binding::Unasked => None,
@@ -50,19 +50,19 @@ impl AhpDoor {
         self.record(caller, &event.agent_id, &event.session_id, report).await
     }
 
-    /// The session of an event; it begins if it has not begun.
+    /// Looks up the session of an event, starting it if necessary.
     pub(super) async fn session(&self, caller: &Caller, event: &AhpEvent) -> Result<SessionId, HandlerError> {
         let room = self.engine().room(self.deadline()).await.ok_or_else(no_room)?;
         let session = self.engine().begin_session(room, caller, &event.agent_id, &event.session_id, DOOR);
         session.map_err(not_recorded)
     }
 
-    /// A report may come in the same breath as its decision, which then has its place in the queue but is not on record yet.
+    /// Waits for the commit of a decision: its report may arrive while the decision is still queued.
     async fn until_recorded(&self, id: RecordId, sequence: u64) {
         self.engine().until_recorded(id, Some(sequence), self.deadline()).await;
     }
 
-    /// Nobody asked for this: an alarm, and billed in full.
+    /// Records a report without a decision: raises an alarm, and charges its full usage to the budget.
     async fn unasked(&self, caller: &Caller, event: &AhpEvent, said: &Reported) -> Result<(), HandlerError> {
         let tool = if said.tool.is_empty() { "an action" } else { &said.tool };
         let report = Report::Observation {
@@ -74,32 +74,32 @@ impl AhpDoor {
         self.record(caller, &event.agent_id, &event.session_id, report).await
     }
 
-    /// The decision that a report names, if it is one of the caller's; the ledger knows those that are not remembered here.
-    fn named(&self, caller: &Caller, said: &Reported, session: SessionId) -> Named {
-        let Some(id) = said.decision else { return Named::No };
+    /// Resolves the `decision_id` of a report against the ledger, among the caller's own decisions in this session.
+    fn named_decision(&self, caller: &Caller, said: &Reported, session: SessionId) -> NamedDecision {
+        let Some(id) = said.decision else { return NamedDecision::None };
         let reader = self.engine().ledger().reader();
-        let Some(sequence) = reader.by_id(&id).ok().flatten() else { return Named::No };
-        let Ok(envelope) = reader.envelope(sequence) else { return Named::No };
+        let Some(sequence) = reader.by_id(&id).ok().flatten() else { return NamedDecision::None };
+        let Ok(envelope) = reader.envelope(sequence) else { return NamedDecision::None };
         let own = envelope.kind == RecordKind::Decision && envelope.principal == claimed(&caller.principal);
         if !own || envelope.session != Some(session) {
-            return Named::No;
+            return NamedDecision::None;
         }
         let mut open = self.open();
         let is_reported = reader.once(&format!("outcome:{id}")).ok().flatten().is_some();
         if is_reported || !open.claim(id) {
-            return Named::Reported;
+            return NamedDecision::Reported;
         }
         open.close(session, sequence);
-        Named::Open(id, sequence)
+        NamedDecision::Open(id, sequence)
     }
 
-    /// Closes what a session leaves open.
+    /// Records an unknown outcome for each open decision of an ended session.
     pub(super) async fn close_open(&self, caller: &Caller, event: &AhpEvent) -> Result<(), HandlerError> {
         let engine = self.engine();
         let session = self.session(caller, event).await?;
-        self.know(session);
+        self.load_open(session);
         let open = self.open().end(session);
-        // All of them get their places before the first is waited for: whatever happens to the caller, they are on record.
+        // All are queued before the first is awaited: a caller that disconnects cannot cancel some of them.
         let deadline = self.deadline();
         let mut filings = Vec::new();
         for open in open {
@@ -114,7 +114,7 @@ impl AhpDoor {
                 cost_usd: None,
                 binding: Some("session_end"),
             });
-            // One that was reported meanwhile needs no closing.
+            // A decision that was reported meanwhile needs no closing.
             filings.extend(engine.file_report(
                 room,
                 caller,
@@ -125,14 +125,14 @@ impl AhpDoor {
             ));
         }
         for filing in filings {
-            // One that was reported in the same breath needs no closing either.
+            // The error means that a concurrent report closed the decision.
             let _ = engine.report_filed(filing, Wait::Task).await;
         }
         Ok(())
     }
 
-    /// What a report says about the action that it is about.
-    fn said(&self, event: &AhpEvent) -> Reported {
+    /// Reads the identifying parts of a report: decision, tool, arguments, depth.
+    fn read_report(&self, event: &AhpEvent) -> Reported {
         let payload = &event.payload;
         let name = tool_name(payload);
         // Agents send the response of a model as a `post_action` without a tool.
@@ -158,17 +158,17 @@ impl AhpDoor {
     }
 }
 
-/// What became of the decision that a report names.
-enum Named {
-    /// It names none that is the caller's.
-    No,
-    /// It waits for its report.
+/// State of the decision that a report names by `decision_id`.
+enum NamedDecision {
+    /// The report names no decision of the caller.
+    None,
+    /// The decision has no outcome yet.
     Open(RecordId, u64),
-    /// It was reported before: not done twice without asking, only said twice.
+    /// The outcome is recorded or queued: the report is a duplicate, not a second action.
     Reported,
 }
 
-/// How it ended, in any of the words that agents use.
+/// Reads the ending from any of the members that agents use for it.
 fn ending(payload: &Json) -> Ending {
     let places = [payload.get("result"), Some(payload)];
     for place in places.into_iter().flatten() {
@@ -193,7 +193,7 @@ fn ending(payload: &Json) -> Ending {
     Ending::Ok
 }
 
-/// Tokens really used.
+/// Reads the tokens used.
 fn tokens(payload: &Json) -> Option<u64> {
     let usage = payload.get("usage").unwrap_or(payload);
     let number = |name: &str| usage.get(name).and_then(Json::as_u64);
@@ -203,7 +203,7 @@ fn tokens(payload: &Json) -> Option<u64> {
     })
 }
 
-/// Money really spent.
+/// Reads the cost.
 fn cost(payload: &Json) -> Option<Decimal> {
     let usage = payload.get("usage").unwrap_or(&Json::Null);
     let value = usage.get("cost_usd").or_else(|| payload.get("cost_usd"))?;

@@ -1,4 +1,4 @@
-//! The runs that agents report about: each contract is checked against the current state of its run.
+//! Runs that agents report about: each contract is validated against the current state of its run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::PoisonError;
@@ -15,31 +15,31 @@ use proctor_ledger::store::{Filter, Order};
 
 use super::AhpDoor;
 
-/// How many observations of a session are looked at for its runs after a restart.
-const LOOK_BACK: usize = 5000;
-/// Runs of one session that are followed.
+/// Number of latest observations of a session that are replayed after a restart.
+const MAX_REPLAYED: usize = 5000;
+/// Runs tracked per session.
 const MAX_RUNS: usize = 64;
-/// Bytes of the contracts that the runs of one session stand on, and of all sessions together; beyond the latter all are forgotten and
-/// read from the ledger again.
+/// Bytes of retained contracts per session, and over all sessions. Beyond the latter half of the sessions are evicted, and replayed from
+/// the ledger when needed.
 const MAX_BYTES: usize = 4 << 20;
 const MAX_BYTES_ALL: usize = 32 << 20;
 
-/// The runs of all sessions that reported any.
+/// Run states of all sessions in memory.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
-    sessions: HashMap<SessionId, Followed>,
+    sessions: HashMap<SessionId, SessionRuns>,
 }
 
-/// The runs of one session.
+/// Run states of one session.
 #[derive(Debug, Default)]
-struct Followed {
+struct SessionRuns {
     runs: BTreeMap<String, RunState>,
-    /// The size of the last contract of each kind of each run.
+    /// Size in bytes of the last contract, by run and kind of contract.
     sizes: BTreeMap<(String, &'static str), usize>,
 }
 
 impl AhpDoor {
-    /// Takes a contract into the state of its run. Gives what is wrong with it, as alarms.
+    /// Applies a contract to the state of its run. Returns violations as alarms.
     pub(super) async fn reduce(
         &self,
         caller: &Caller,
@@ -50,9 +50,9 @@ impl AhpDoor {
         let lock = || self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
         if !lock().sessions.contains_key(&session) {
             let followed =
-                super::aside(|| follow(&self.engine().ledger().reader(), session, Some(LOOK_BACK)));
+                super::blocking(|| replay(&self.engine().ledger().reader(), session, Some(MAX_REPLAYED)));
             let mut runs = lock();
-            if runs.sessions.values().map(Followed::bytes).sum::<usize>() > MAX_BYTES_ALL {
+            if runs.sessions.values().map(SessionRuns::bytes).sum::<usize>() > MAX_BYTES_ALL {
                 let mut turn = false;
                 runs.sessions.retain(|_, _| {
                     turn = !turn;
@@ -67,7 +67,7 @@ impl AhpDoor {
     }
 }
 
-impl Followed {
+impl SessionRuns {
     fn bytes(&self) -> usize {
         self.sizes.values().sum::<usize>() + 1024
     }
@@ -106,18 +106,18 @@ impl Followed {
     }
 }
 
-/// The current state of every run of a session, from its records.
+/// Folds the records of a session into the current state of each of its runs.
 pub fn fold_runs(reader: &Reader, session: SessionId) -> BTreeMap<String, RunState> {
-    follow(reader, session, None).runs
+    replay(reader, session, None).runs
 }
 
-/// From the session's last contracts, if a number is given; else from all.
-fn follow(reader: &Reader, session: SessionId, look_back: Option<usize>) -> Followed {
-    let mut followed = Followed::default();
+/// Replays the contracts in a session's latest observations, or in all of them.
+fn replay(reader: &Reader, session: SessionId, latest: Option<usize>) -> SessionRuns {
+    let mut followed = SessionRuns::default();
     let filter = Filter { session: Some(session), kinds: vec![RecordKind::Observation], ..Filter::default() };
-    let filter = match look_back {
+    let filter = match latest {
         None => filter,
-        // Where the last so many observations begin.
+        // Replay runs forward, so the first of the latest observations is looked up first.
         Some(count) => {
             let last = reader.records(filter.clone(), Order::Descending).take(count).last();
             let from = last.and_then(Result::ok).map_or(0, |record| record.seq);

@@ -1,4 +1,4 @@
-//! A check's context becomes an action.
+//! Conversion of a check's context to an action.
 
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
@@ -9,19 +9,19 @@ use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, NetworkCallC
 
 use super::DOOR;
 
-/// Tokens that a call to a model is taken to have when it does not say.
-const UNSAID_TOKENS: u64 = 1000;
+/// Assumed tokens of a model call without an estimate.
+const DEFAULT_TOKENS: u64 = 1000;
 
-/// Why a check is not an action.
+/// Refusal of a check that does not describe one action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoAction {
-    /// It is not one of this protocol: answered with an error.
+    /// Violation of the protocol, answered with an error.
     Invalid(String),
-    /// It contradicts itself or hides what it does: answered with a deny.
+    /// Contradictory or opaque content, answered with a denial.
     Denied(String),
 }
 
-/// The action that a check asks about. `depth` is that of the agent in the registry.
+/// Reads the action of a check. `depth` is that of the agent in the registry.
 pub(super) fn action(request: &CheckActionRequest, depth: u32) -> Result<Action, NoAction> {
     let context = request.context.as_ref().and_then(|context| context.action.as_ref());
     let context = context.ok_or_else(|| NoAction::Invalid("`context` is missing".to_owned()))?;
@@ -41,7 +41,7 @@ pub(super) fn action(request: &CheckActionRequest, depth: u32) -> Result<Action,
             "llm_call".clone_into(&mut action.name);
             action.model.clone_from(&call.model);
             action.tokens =
-                u64::try_from(call.prompt_tokens).ok().filter(|tokens| *tokens > 0).unwrap_or(UNSAID_TOKENS);
+                u64::try_from(call.prompt_tokens).ok().filter(|tokens| *tokens > 0).unwrap_or(DEFAULT_TOKENS);
             metadata.push("contains_pii", call.contains_pii);
         }
         Context::ToolCall(call) => {
@@ -77,7 +77,7 @@ pub(super) fn action(request: &CheckActionRequest, depth: u32) -> Result<Action,
     Ok(action)
 }
 
-/// The kind is what the context says, except that an agent is spawned by calling a tool. Any other contradiction is a deny.
+/// Determines the kind from the context, except that a tool call may spawn an agent. Any other contradiction is denied.
 fn kind(claimed: i32, context: &Context) -> Result<ActionKind, NoAction> {
     let kind = match context {
         Context::LlmCall(_) => ActionKind::LlmCall,
@@ -118,7 +118,7 @@ fn said(metadata: &mut Json, name: &str, value: &str) {
     }
 }
 
-/// Arguments that rules cannot look into would pass every guard on them.
+/// Parses arguments. Unparsable ones are denied, since rules could not inspect them.
 fn arguments(bytes: &[u8]) -> Result<Json, NoAction> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Json::Null);
@@ -126,7 +126,7 @@ fn arguments(bytes: &[u8]) -> Result<Json, NoAction> {
     Json::parse(bytes).map_err(|error| NoAction::Denied(format!("`args_json` is not JSON: {error}")))
 }
 
-/// A result may be any text.
+/// Parses a result as JSON, or keeps it as text.
 fn text_or_json(bytes: &[u8]) -> Json {
     if bytes.is_empty() {
         return Json::Null;
@@ -145,7 +145,7 @@ fn network(action: &mut Action, metadata: &mut Json, call: &NetworkCallContext) 
     Ok(())
 }
 
-/// Where a connection goes, as a URL; empty if it does not say where.
+/// Builds the URL of a connection; empty without a host.
 pub(super) fn network_url(call: &NetworkCallContext) -> String {
     if call.host.is_empty() {
         return String::new();
@@ -164,13 +164,13 @@ pub(super) fn network_url(call: &NetworkCallContext) -> String {
     if is_plain && !is_clean(&whole) { url("tcp") } else { whole }
 }
 
-/// The words as a shell would have to read them to run exactly this. A command without arguments is taken as a line: that is how some
+/// Joins command and arguments with shell quoting. A command without arguments is taken as a line: that is how some
 /// callers send it, and a program whose name has blanks is judged no less strictly for it.
 pub(super) fn command_line(process: &ProcessExecContext) -> String {
     command_words(process).join(" ")
 }
 
-/// The words of that line.
+/// Shell-quoted words of the command line.
 pub(super) fn command_words(process: &ProcessExecContext) -> Vec<String> {
     if process.args.is_empty() {
         return vec![process.command.clone()];

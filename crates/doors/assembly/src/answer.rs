@@ -1,4 +1,4 @@
-//! An answer becomes the protocol's response.
+//! Conversion of answers to responses of the protocol.
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
@@ -7,7 +7,7 @@ use proctor_wire::assembly::proto::policy::v1::{CheckActionResponse, RedactInstr
 
 use proctor_engine::Answer;
 
-/// The response. Its latency is never zero: something was done.
+/// Builds the response. Its latency is at least one microsecond.
 pub(super) fn response(
     answer: &Answer,
     assurance: AgentIdentityAssurance,
@@ -64,7 +64,7 @@ pub(super) fn response(
     response
 }
 
-/// Changes that are all strings: a redaction can say them.
+/// Converts changes to redactions; `None` unless all replacements are strings.
 fn strings(answer: &Answer) -> Option<Vec<RedactRule>> {
     let changes = &answer.decision().changes;
     let rule = |change: &proctor_core::decision::Change| match &change.replacement {

@@ -1,4 +1,4 @@
-//! `ApprovalService`: what waits for people, and what they decide. Whoever asked does not decide, nor do its parents and children.
+//! `ApprovalService`: pending approvals and their decisions. An agent cannot approve requests from its own agent tree.
 
 use proctor_clients::assembly::services::approval::approval_service_server::ApprovalService;
 use proctor_core::id::ApprovalId;
@@ -16,10 +16,10 @@ use super::identity::{Holder, void_token};
 use super::{AssemblyDoor, Replies, replies, unavailable};
 use proctor_engine::{ApprovalRefusal, Notice};
 
-/// The most that one list shows.
+/// Approvals per list.
 const MAX_LISTED: usize = 10_000;
 
-/// Approvals that wait for the transport.
+/// Bound of the channel to the transport, in approvals.
 const UNSENT: usize = 256;
 
 #[tonic::async_trait]
@@ -126,7 +126,7 @@ fn event(approval: PendingApproval) -> ApprovalEvent {
 }
 
 impl AssemblyDoor {
-    /// What waits, as far as the caller may see it: agents see their own team's.
+    /// Lists pending approvals that the caller may see: agents see those of their team.
     fn waiting(&self, holder: &Holder) -> Result<Vec<PendingApproval>, Status> {
         let now = self.engine().now();
         let listed = self.engine().look_at_approvals(|approvals, registry| {
@@ -137,7 +137,7 @@ impl AssemblyDoor {
         listed.map_err(unavailable)
     }
 
-    /// One that is new, if it waits and the caller may see it.
+    /// Returns a new approval if it is pending and visible to the caller.
     fn asked(&self, holder: &Holder, id: ApprovalId) -> Result<Vec<PendingApproval>, Status> {
         let now = self.engine().now();
         let asked = self.engine().approval(id).map_err(unavailable)?;
@@ -148,7 +148,7 @@ impl AssemblyDoor {
         shown.map_err(unavailable)
     }
 
-    /// Who decides: a person, or, where that is allowed, an agent of the same team that has nothing to do with the asker.
+    /// Authorizes an approver: a person, or, if the settings allow it, an unrelated agent of the same team.
     fn approver(&self, holder: &Holder, id: ApprovalId) -> Result<String, Status> {
         let agent = match holder {
             Holder::Approver(name) => return Ok(format!("approver:{name}")),
@@ -191,13 +191,13 @@ fn may_see(registry: &Registry, holder: &Holder, approval: &ApprovalInfo) -> boo
     }
 }
 
-/// Whether a principal belongs to the team of an agent that has one.
+/// Reports whether a principal is in the agent's team; false for an agent without a team.
 pub(super) fn is_of_team(registry: &Registry, principal: &str, agent: &AgentInfo) -> bool {
     let same = |other: &AgentInfo| other.team == agent.team && other.org == agent.org;
     !agent.team.is_empty() && registry.get(principal).is_some_and(same)
 }
 
-/// Whether both come from one first agent.
+/// Reports whether two agents have a common root.
 fn are_related(registry: &Registry, agent: &AgentInfo, other: &str) -> bool {
     let root = |principal: &str| registry.lineage(principal).last().map(|root| root.principal.clone());
     root(&agent.principal) == root(other)

@@ -1,4 +1,4 @@
-//! `AuditService`: what agents report. Every event is recorded whole, once for each identifier.
+//! `AuditService`: reports of agents. Every event is recorded in full, once per identifier.
 
 use std::collections::VecDeque;
 
@@ -17,10 +17,10 @@ use super::identity::{caller_of, is_claimed};
 use super::{AssemblyDoor, DOOR, unavailable};
 use proctor_engine::{Ending, Event, Filing, Room, Spent, Wait};
 
-/// The most events in one report.
+/// Events per report.
 pub(crate) const MAX_EVENTS: usize = 10_000;
 
-/// Events of a stream that wait for the ledger.
+/// Uncommitted events per stream.
 const IN_FLIGHT: usize = 256;
 
 #[tonic::async_trait]
@@ -31,7 +31,7 @@ impl AuditService for AssemblyDoor {
     ) -> Result<Response<ReportEventsResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let agent = self.agent_holder(&metadata)?;
-        self.seen(&agent).await;
+        self.record_heartbeat(&agent).await;
         if request.events.len() > MAX_EVENTS {
             let text = format!("{} events in a report, at most {MAX_EVENTS} allowed", request.events.len());
             return Err(Status::invalid_argument(text));
@@ -62,7 +62,7 @@ impl AuditService for AssemblyDoor {
     ) -> Result<Response<StreamEventsResponse>, Status> {
         let (metadata, _, mut events) = request.into_parts();
         let agent = self.agent_holder(&metadata)?;
-        self.seen(&agent).await;
+        self.record_heartbeat(&agent).await;
         let mut waiting = VecDeque::new();
         let mut events_received = 0;
         loop {
@@ -105,7 +105,7 @@ impl AssemblyDoor {
         self.file_event(room, &caller_of(agent), &agent.agent, &home, event)
     }
 
-    /// Gives an event its place in the queue; gives its identifier.
+    /// Queues the record of an event. Returns its identifier.
     fn file_event(
         &self,
         room: Room,
@@ -147,7 +147,7 @@ impl AssemblyDoor {
     }
 }
 
-/// Whether an event says what became of an action; a violation or an approval says something else.
+/// Reports whether an event is the outcome of an action, unlike violations and approvals.
 fn is_outcome(event: &AuditEvent) -> bool {
     !matches!(event.detail, None | Some(Detail::Violation(_) | Detail::Approval(_)))
 }
@@ -163,7 +163,7 @@ fn ending(event: &AuditEvent) -> Ending {
     if succeeded { Ending::Ok } else { Ending::Failed }
 }
 
-/// What a call to a model really took.
+/// Usage of a model call.
 fn spent(event: &AuditEvent) -> Spent {
     let Some(Detail::LlmCall(call)) = &event.detail else { return Spent::default() };
     let count = |tokens: i32| u64::try_from(tokens).unwrap_or(0);

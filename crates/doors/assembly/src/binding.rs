@@ -1,5 +1,4 @@
-//! Which decision a report is about: the one on the same trace and span. Lately opened ones are remembered; others are looked for among
-//! the session's records.
+//! Binding of reports to decisions by trace and span. The latest decisions are cached; others are searched for in the session's records.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -18,27 +17,28 @@ use proctor_policy::scan::identifier;
 use super::check::Span;
 use super::{AssemblyDoor, lock};
 
-/// Decisions that are remembered.
-const MOST: usize = 65_536;
+/// Capacity of the cache, in decisions.
+const MAX_DECISIONS: usize = 65_536;
 
-/// The shortest time between two readings of a trace.
-const PAUSE_MICROS: i64 = 1_000_000;
+/// Interval between two scans of a trace, at least.
+const SCAN_INTERVAL_MICROS: i64 = 1_000_000;
 
-/// Records of a session that are looked through.
-const LOOKED_AT: usize = 2_000;
+/// Records of a session that a scan reads at most.
+const MAX_SCANNED_RECORDS: usize = 2_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     open: HashMap<Digest, Opened>,
     order: VecDeque<Digest>,
-    /// Traces whose earlier records have been read: what is not remembered of them is not there.
-    read: HashMap<Digest, Read>,
+    /// Traces whose records have been scanned: a span missing from the cache has no decision.
+    scans: HashMap<Digest, Scan>,
 }
 
-/// When a trace's records were read, and whether something of it was forgotten since.
+/// Last scan of a trace's records.
 #[derive(Debug, Clone, Copy)]
-struct Read {
+struct Scan {
     at: Timestamp,
+    /// Set when a decision of the trace was evicted since.
     is_stale: bool,
 }
 
@@ -50,7 +50,7 @@ struct Opened {
 }
 
 impl Bindings {
-    /// Remembers a decision. One that let through is not replaced by one that did not.
+    /// Caches a decision. A decision that let the action through is not replaced by one that did not.
     pub(super) fn open(&mut self, span: &Span, decision: RecordId, let_through: bool) {
         let Some(key) = key(span) else { return };
         if !let_through && self.open.get(&key).is_some_and(|known| known.let_through) {
@@ -59,11 +59,11 @@ impl Bindings {
         if self.open.insert(key, Opened { decision, let_through, trace: trace(span) }).is_none() {
             self.order.push_back(key);
         }
-        while self.order.len() > MOST {
+        while self.order.len() > MAX_DECISIONS {
             let Some(oldest) = self.order.pop_front() else { break };
-            let forgotten = self.open.remove(&oldest);
-            if let Some(read) = forgotten.and_then(|forgotten| self.read.get_mut(&forgotten.trace)) {
-                read.is_stale = true;
+            let evicted = self.open.remove(&oldest);
+            if let Some(scan) = evicted.and_then(|evicted| self.scans.get_mut(&evicted.trace)) {
+                scan.is_stale = true;
             }
         }
     }
@@ -72,21 +72,21 @@ impl Bindings {
         self.open.get(&key(span)?).copied()
     }
 
-    /// Whether a trace's earlier records have still to be read, or to be read again.
-    fn begin_reading(&mut self, span: &Span, now: Timestamp) -> bool {
-        if self.read.len() >= MOST {
-            self.read.clear();
+    /// Reports whether a trace's records must be scanned, for the first time or again, and marks them as scanned.
+    fn begin_scan(&mut self, span: &Span, now: Timestamp) -> bool {
+        if self.scans.len() >= MAX_DECISIONS {
+            self.scans.clear();
         }
-        let read = Read { at: now, is_stale: false };
-        match self.read.entry(trace(span)) {
+        let scan = Scan { at: now, is_stale: false };
+        match self.scans.entry(trace(span)) {
             Entry::Vacant(vacant) => {
-                vacant.insert(read);
+                vacant.insert(scan);
                 true
             }
             Entry::Occupied(mut known) => {
-                let is_due = known.get().is_stale && now >= known.get().at.plus_micros(PAUSE_MICROS);
+                let is_due = known.get().is_stale && now >= known.get().at.plus_micros(SCAN_INTERVAL_MICROS);
                 if is_due {
-                    known.insert(read);
+                    known.insert(scan);
                 }
                 is_due
             }
@@ -102,7 +102,7 @@ fn key(span: &Span) -> Option<Digest> {
     if span.trace.is_empty() || span.id.is_empty() {
         return None;
     }
-    // As records have it, so that a span that was read is the same as one that was heard.
+    // Normalized as in records, so that spans from requests and from the ledger have the same key.
     Some(digest(&[&span.principal, &span.trace, &identifier(&span.id)]))
 }
 
@@ -116,30 +116,33 @@ fn digest(parts: &[&str]) -> Digest {
 }
 
 impl AssemblyDoor {
-    /// The decision that a report is the outcome of.
+    /// Finds the decision of a report.
     pub(super) fn bound(&self, caller: &Caller, agent: &str, span: &Span) -> Option<RecordId> {
         key(span)?;
         let known = lock(&self.inner.bindings).get(span);
-        // One that let nothing through may have come after one that did, before a restart.
+        // A cached denial may follow a decision that let through before a restart, so the ledger is scanned as well.
         if let Some(opened) = known.filter(|opened| opened.let_through) {
             return Some(opened.decision);
         }
         let session = self.engine().session_of(caller, agent, &span.trace).ok().flatten();
-        // Once for each trace, and again if something of it was forgotten: a report must not make the gateway read again and again.
-        let reads = || lock(&self.inner.bindings).begin_reading(span, self.engine().now());
-        if let Some(session) = session.filter(|_| reads()) {
-            self.read_session(session, span);
+        // One scan per trace, repeated only after evictions: reports must not cause unbounded reads.
+        let must_scan = || lock(&self.inner.bindings).begin_scan(span, self.engine().now());
+        if let Some(session) = session.filter(|_| must_scan()) {
+            self.scan_session(session, span);
         }
         lock(&self.inner.bindings).get(span).map(|opened| opened.decision)
     }
 
-    /// Remembers the last decisions of a session, as the ledger has them.
-    fn read_session(&self, session: SessionId, asked: &Span) {
+    /// Caches the latest decisions of a session from the ledger.
+    fn scan_session(&self, session: SessionId, asked: &Span) {
         let reader = self.engine().ledger().reader();
         let filter =
             Filter { session: Some(session), kinds: vec![RecordKind::Decision], ..Filter::default() };
-        let records: Vec<_> =
-            reader.records(filter, Order::Descending).take(LOOKED_AT).map_while(Result::ok).collect();
+        let records: Vec<_> = reader
+            .records(filter, Order::Descending)
+            .take(MAX_SCANNED_RECORDS)
+            .map_while(Result::ok)
+            .collect();
         for record in records.into_iter().rev() {
             let Ok(BodyState::Present { bytes, .. }) = reader.body(record.seq) else { continue };
             let Ok(body) = Json::parse(&bytes) else { continue };
@@ -168,24 +171,24 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_read_again_if_something_of_it_was_forgotten() {
+    fn a_trace_is_scanned_again_after_an_eviction() {
         let mut bindings = Bindings::default();
         let id = RecordId::from_bytes([1; 16]);
         bindings.open(&span("first", 0), id, true);
-        assert!(bindings.begin_reading(&span("first", 9), at(0)));
-        assert!(!bindings.begin_reading(&span("first", 9), at(9)), "nothing was forgotten");
-        for number in 0..MOST {
+        assert!(bindings.begin_scan(&span("first", 9), at(0)));
+        assert!(!bindings.begin_scan(&span("first", 9), at(9)), "nothing was forgotten");
+        for number in 0..MAX_DECISIONS {
             assert!(bindings.get(&span("first", 0)).is_some());
             bindings.open(&span("other", number), id, true);
         }
         assert!(bindings.get(&span("first", 0)).is_none());
-        assert!(bindings.begin_reading(&span("first", 0), at(10)));
-        assert!(!bindings.begin_reading(&span("first", 0), at(10)), "once");
+        assert!(bindings.begin_scan(&span("first", 0), at(10)));
+        assert!(!bindings.begin_scan(&span("first", 0), at(10)), "once");
         bindings.open(&span("first", 0), id, true);
-        for number in MOST..2 * MOST {
+        for number in MAX_DECISIONS..2 * MAX_DECISIONS {
             bindings.open(&span("other", number), id, true);
         }
-        assert!(!bindings.begin_reading(&span("first", 0), at(10)), "not again and again");
-        assert!(bindings.begin_reading(&span("first", 0), at(11)));
+        assert!(!bindings.begin_scan(&span("first", 0), at(10)), "not again and again");
+        assert!(bindings.begin_scan(&span("first", 0), at(11)));
     }
 }

@@ -1,14 +1,14 @@
-//! Nonces that were handed out: bound to one agent and one key, good for one attempt and half a minute.
+//! Challenge nonces: bound to one agent and one key, valid for one attempt within 30 seconds.
 
 use std::collections::{BTreeSet, HashMap};
 
 use proctor_core::time::Timestamp;
 
-/// How long a nonce is good.
+/// Lifetime of a nonce.
 pub(super) const LIFE_MICROS: i64 = 30_000_000;
 
-/// Nonces at a time; beyond it the oldest one is dropped.
-const MOST: usize = 65_536;
+/// Outstanding nonces; beyond it the oldest one is dropped.
+const MAX_NONCES: usize = 65_536;
 
 pub(super) type Nonce = [u8; 32];
 
@@ -26,7 +26,7 @@ struct Challenge {
 }
 
 impl Challenges {
-    /// Remembers a fresh nonce; gives the moment when it expires.
+    /// Stores a fresh nonce. Returns its expiry.
     pub(super) fn open(
         &mut self,
         nonce: Nonce,
@@ -34,7 +34,7 @@ impl Challenges {
         public_key: &str,
         now: Timestamp,
     ) -> Timestamp {
-        self.sweep(now);
+        self.evict(now);
         let expires = now.plus_micros(LIFE_MICROS);
         let challenge =
             Challenge { expires, agent_id: agent_id.to_owned(), public_key: public_key.to_owned() };
@@ -43,7 +43,7 @@ impl Challenges {
         expires
     }
 
-    /// Uses a nonce up, whoever shows it. Whether it was one for this agent and this key, and still good.
+    /// Consumes a nonce, even if the attempt fails. Returns whether it was issued to this agent and key and has not expired.
     pub(super) fn burn(&mut self, nonce: &[u8], agent_id: &str, public_key: &str, now: Timestamp) -> bool {
         let Ok(nonce) = Nonce::try_from(nonce) else { return false };
         let Some(challenge) = self.open.remove(&nonce) else { return false };
@@ -51,9 +51,9 @@ impl Challenges {
         now < challenge.expires && challenge.agent_id == agent_id && challenge.public_key == public_key
     }
 
-    fn sweep(&mut self, now: Timestamp) {
+    fn evict(&mut self, now: Timestamp) {
         while let Some((expires, nonce)) = self.by_expiry.first().copied() {
-            if expires > now && self.open.len() < MOST {
+            if expires > now && self.open.len() < MAX_NONCES {
                 return;
             }
             self.by_expiry.pop_first();
@@ -92,11 +92,11 @@ mod tests {
     #[test]
     fn there_are_never_too_many() {
         let mut challenges = Challenges::default();
-        for number in 0..=u32::try_from(MOST).unwrap() {
+        for number in 0..=u32::try_from(MAX_NONCES).unwrap() {
             let mut nonce = [0; 32];
             nonce[..4].copy_from_slice(&number.to_be_bytes());
             challenges.open(nonce, "did", "key", at(0));
         }
-        assert!(challenges.open.len() <= MOST && challenges.by_expiry.len() <= MOST);
+        assert!(challenges.open.len() <= MAX_NONCES && challenges.by_expiry.len() <= MAX_NONCES);
     }
 }

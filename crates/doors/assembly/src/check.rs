@@ -20,7 +20,7 @@ use super::identity::{IDENTITY_RULE, half, shown_token};
 use super::{AssemblyDoor, DOOR, Replies, anonymous, lock};
 use proctor_engine::{Answer, Filing, Proposal, Room, Undelivered, Wait, to_its_end};
 
-/// The most checks in a batch.
+/// Checks per batch.
 pub(crate) const MAX_BATCH: usize = 1000;
 
 #[tonic::async_trait]
@@ -31,9 +31,9 @@ impl PolicyService for AssemblyDoor {
     ) -> Result<Response<CheckActionResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let begun = Instant::now();
-        let due = self.begin_in_turn(&request, shown_token(&metadata).unwrap_or_default()).await;
+        let pending = self.begin_with_capacity(&request, shown_token(&metadata).unwrap_or_default()).await;
         let door = self.clone();
-        to_its_end(async move { door.end(due, &request, begun).await }).await.map(Response::new)
+        to_its_end(async move { door.end(pending, &request, begun).await }).await.map(Response::new)
     }
 
     async fn batch_check(
@@ -49,22 +49,22 @@ impl PolicyService for AssemblyDoor {
         }
         let begun = Instant::now();
         let token = shown_token(&metadata).unwrap_or_default();
-        // A batch that holds something that is no check is refused before anything of it is decided.
+        // A batch with a malformed request is refused before any of it is decided.
         for (place, request) in request.requests.iter().enumerate() {
             if let Err(NoAction::Invalid(problem)) = action(request, 0) {
                 return Err(Status::invalid_argument(format!("requests[{place}]: {problem}")));
             }
         }
-        // All are taken in order of the batch; then all are waited for.
-        let mut due = Vec::with_capacity(request.requests.len());
+        // All are decided in order of the batch; then all commits are awaited.
+        let mut pending = Vec::with_capacity(request.requests.len());
         for request in &request.requests {
-            due.push(self.begin_in_turn(request, token).await);
+            pending.push(self.begin_with_capacity(request, token).await);
         }
         let door = self.clone();
         let ended = to_its_end(async move {
-            let mut responses = Vec::with_capacity(due.len());
-            for (due, request) in due.into_iter().zip(&request.requests) {
-                responses.push(door.end(due, request, begun).await?);
+            let mut responses = Vec::with_capacity(pending.len());
+            for (pending, request) in pending.into_iter().zip(&request.requests) {
+                responses.push(door.end(pending, request, begun).await?);
             }
             Ok::<_, Status>(responses)
         });
@@ -88,32 +88,32 @@ impl PolicyService for AssemblyDoor {
     }
 }
 
-/// A check that has its place in the queue.
-pub(super) struct Due {
+/// Check whose record is queued.
+pub(super) struct PendingCheck {
     state: State,
     assurance: AgentIdentityAssurance,
     returned: Option<Box<AgentInfo>>,
 }
 
-impl Due {
-    fn unanswered(answer: Answer) -> Due {
+impl PendingCheck {
+    fn unanswered(answer: Answer) -> PendingCheck {
         let assurance = AgentIdentityAssurance::Unspecified;
-        Due { state: State::Unanswered(answer), assurance, returned: None }
+        PendingCheck { state: State::Unanswered(answer), assurance, returned: None }
     }
 }
 
 enum State {
-    /// It was decided.
+    /// Decided by the policy.
     Decided(Box<Undelivered>, Box<Caller>, Span),
-    /// It was refused before the policy was asked.
+    /// Refused before policy evaluation.
     Refused(Filing, &'static str, String),
-    /// It is no check.
+    /// Malformed request.
     Invalid(Status),
-    /// It could not even be looked at.
+    /// Not evaluated: the queue was full, or the state unavailable.
     Unanswered(Answer),
 }
 
-/// What reports bind to.
+/// Key under which reports are bound to decisions.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub principal: String,
@@ -122,33 +122,37 @@ pub(super) struct Span {
 }
 
 impl AssemblyDoor {
-    /// Decides a check once the ledger takes records; a thread is not held up until then.
-    async fn begin_in_turn(&self, request: &CheckActionRequest, shown: &str) -> Due {
+    /// Decides a check as soon as the ledger's queue has capacity.
+    async fn begin_with_capacity(&self, request: &CheckActionRequest, shown: &str) -> PendingCheck {
         match self.engine().room(self.engine().due()).await {
             Some(room) => self.begin(room, request, shown),
-            None => Due::unanswered(self.engine().overloaded()),
+            None => PendingCheck::unanswered(self.engine().overloaded()),
         }
     }
 
-    /// Decides a check, or refuses it, and gives the record its place in the queue.
-    fn begin(&self, room: Room, request: &CheckActionRequest, shown: &str) -> Due {
+    /// Decides or refuses a check, and queues its record.
+    fn begin(&self, room: Room, request: &CheckActionRequest, shown: &str) -> PendingCheck {
         let token = if request.credential_token.is_empty() { shown } else { &request.credential_token };
         let asker = match self.asker(request.agent_id.as_ref(), token) {
             Ok(Ok(asker)) => asker,
-            Ok(Err(stranger)) => {
+            Ok(Err(failure)) => {
                 let about = about(request);
                 let filing =
-                    self.engine().file_refusal(room, &anonymous(), DOOR, "identity", stranger.reason, &about);
-                let state = State::Refused(filing, IDENTITY_RULE, stranger.reason.to_owned());
-                return Due { state, assurance: stranger.assurance, returned: None };
+                    self.engine().file_refusal(room, &anonymous(), DOOR, "identity", failure.reason, &about);
+                let state = State::Refused(filing, IDENTITY_RULE, failure.reason.to_owned());
+                return PendingCheck { state, assurance: failure.assurance, returned: None };
             }
-            Err(problem) => return Due::unanswered(self.engine().unanswered(&problem)),
+            Err(problem) => return PendingCheck::unanswered(self.engine().unanswered(&problem)),
         };
         let (assurance, returned) = (asker.assurance, asker.returned);
         let mut action = match action(request, asker.depth) {
             Ok(action) => action,
             Err(NoAction::Invalid(problem)) => {
-                return Due { state: State::Invalid(Status::invalid_argument(problem)), assurance, returned };
+                return PendingCheck {
+                    state: State::Invalid(Status::invalid_argument(problem)),
+                    assurance,
+                    returned,
+                };
             }
             Err(NoAction::Denied(problem)) => {
                 let filing = self.engine().file_refusal(
@@ -159,7 +163,11 @@ impl AssemblyDoor {
                     &problem,
                     &about(request),
                 );
-                return Due { state: State::Refused(filing, "malformed", problem), assurance, returned };
+                return PendingCheck {
+                    state: State::Refused(filing, "malformed", problem),
+                    assurance,
+                    returned,
+                };
             }
         };
         action.metadata.push("assurance", assurance_word(assurance));
@@ -176,24 +184,25 @@ impl AssemblyDoor {
             trace: request.trace_id.clone(),
             id: request.span_id.clone(),
         };
-        let session = if request.trace_id.is_empty() { asker.home } else { request.trace_id.clone() };
+        let session =
+            if request.trace_id.is_empty() { asker.default_session } else { request.trace_id.clone() };
         let caller = Box::new(asker.caller.clone());
         let proposal = Proposal { action, caller: asker.caller, agent: asker.agent, session };
         let undelivered = Box::new(self.engine().submit_until(room, proposal, self.engine().due()));
-        Due { state: State::Decided(undelivered, caller, span), assurance, returned }
+        PendingCheck { state: State::Decided(undelivered, caller, span), assurance, returned }
     }
 
-    /// Waits until it is on record.
+    /// Waits for the commit of a check's record, and builds the response.
     async fn end(
         &self,
-        due: Due,
+        pending: PendingCheck,
         request: &CheckActionRequest,
         begun: Instant,
     ) -> Result<CheckActionResponse, Status> {
-        if let Some(agent) = &due.returned {
-            self.welcome(agent).await;
+        if let Some(agent) = &pending.returned {
+            self.record_online(agent).await;
         }
-        let answer = match due.state {
+        let answer = match pending.state {
             State::Invalid(status) => return Err(status),
             State::Unanswered(answer) => answer,
             State::Refused(filing, rule, reason) => {
@@ -201,8 +210,8 @@ impl AssemblyDoor {
             }
             State::Decided(undelivered, caller, span) => {
                 let answer = self.engine().deliver_waiting(*undelivered, Wait::Task).await;
-                let mut said = response(&answer, due.assurance, begun.elapsed().as_micros());
-                self.put_in_place(&caller, request, &mut said).await;
+                let mut said = response(&answer, pending.assurance, begun.elapsed().as_micros());
+                self.address_redactions(&caller, request, &mut said).await;
                 if let Some((id, _)) = answer.record() {
                     let let_through = matches!(said.decision(), Decision::Allow | Decision::Redact);
                     lock(&self.inner.bindings).open(&span, id, let_through);
@@ -210,11 +219,11 @@ impl AssemblyDoor {
                 return Ok(said);
             }
         };
-        Ok(response(&answer, due.assurance, begun.elapsed().as_micros()))
+        Ok(response(&answer, pending.assurance, begun.elapsed().as_micros()))
     }
 }
 
-/// What a refused check was about, without its arguments.
+/// Description of a refused check, without its arguments.
 fn about(request: &CheckActionRequest) -> Json {
     let id = request.agent_id.clone().unwrap_or_default();
     let kind = ActionType::try_from(request.action_type).unwrap_or(ActionType::ActionUnspecified);

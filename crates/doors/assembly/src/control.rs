@@ -1,5 +1,5 @@
-//! `ControlStream`: orders to an agent. What holds when the stream opens is said first, so that nothing is lost between two streams;
-//! then every order as it is given.
+//! `ControlStream`: orders to an agent. A new stream starts with the current state, so that nothing is lost between two streams; later
+//! orders follow as they are given.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::identity::{caller_of, void_token};
 use super::{AssemblyDoor, Replies, lock, replies};
 use proctor_engine::Notice;
 
-/// Orders that wait for the transport.
+/// Bound of the channel to the transport, in orders.
 const UNSENT: usize = 32;
 
 /// The newest stream of each agent; an older one ends when a newer one opens.
@@ -46,7 +46,7 @@ impl Streams {
 }
 
 impl AssemblyDoor {
-    /// The orders to an agent, from now on.
+    /// Opens the stream of orders to an agent.
     pub(super) fn orders(&self, agent: AgentInfo) -> Replies<ControlCommand> {
         let (sender, receiver) = mpsc::channel(UNSENT);
         let own = lock(&self.inner.streams).replace(&agent.principal);
@@ -99,7 +99,7 @@ impl AssemblyDoor {
         }
     }
 
-    /// What holds for an agent now: that it is stopped, or was last resumed, and the policy, unless this stream has told it.
+    /// Current state of an agent as orders: stopped or resumed, and the policy unless this stream has sent it already.
     fn standing_orders(&self, agent: &AgentInfo, told: &mut Option<Digest>) -> Vec<Command> {
         let looked = self
             .engine()
@@ -121,7 +121,7 @@ impl AssemblyDoor {
         due
     }
 
-    /// What a notice means for an agent: orders to those above it are for it too.
+    /// Converts a notice to orders for an agent; orders to its ancestors apply to it as well.
     fn orders_of(&self, agent: &AgentInfo, notice: Notice, told: &mut Option<Digest>) -> Vec<Command> {
         match notice {
             Notice::Policy => self.policy_update(agent, told).into_iter().collect(),
@@ -157,7 +157,7 @@ impl AssemblyDoor {
         }
     }
 
-    /// The policy in force, once for each stream and digest.
+    /// Sends the policy in force, once per stream and digest.
     fn policy_update(&self, agent: &AgentInfo, told: &mut Option<Digest>) -> Option<Command> {
         let policy = self.engine().policy();
         let digest = policy.digest();
@@ -171,7 +171,7 @@ impl AssemblyDoor {
     }
 }
 
-/// The order that tells of a stop.
+/// Order for a stop.
 fn stopped(stop: Stop) -> Command {
     if stop.rule == "agent.killed" {
         Command::Kill(KillCommand { reason: stop.reason })
@@ -180,7 +180,7 @@ fn stopped(stop: Stop) -> Command {
     }
 }
 
-/// Without the state nothing can be known: the agent is told to stop.
+/// Order to stop while the state is unavailable: the agent fails closed.
 fn unknown() -> Command {
     Command::Suspend(SuspendCommand { reason: "the registry does not answer".to_owned() })
 }

@@ -1,18 +1,18 @@
-//! A reported event as JSON, whole. What is empty is left out.
+//! Serialization of reported events to JSON, without empty members.
 
 use proctor_core::json::Json;
 use proctor_wire::assembly::proto::audit::v1::audit_event::Detail;
 use proctor_wire::assembly::proto::audit::v1::{AuditEvent, CallStackNode};
 use proctor_wire::assembly::proto::common::v1::{ActionType, Decision};
 
-/// How deep a call stack is kept.
+/// Frames of a call stack that are kept.
 const MAX_STACK: usize = 32;
 
-/// How deep a value of the sender's is kept as it is. Around it stand the members of the event and of the record, and a record that is
-/// nested too deep could not be read again.
+/// Nesting depth of values that are kept as JSON. Event and record add levels of their own, and a record beyond the parser's depth limit
+/// could not be read again.
 const MAX_DEPTH: usize = 96;
 
-/// Whether a value is nested deeper than it is kept.
+/// Reports whether a value exceeds `MAX_DEPTH`.
 pub(super) fn is_deep(value: &Json) -> bool {
     is_deeper(value, MAX_DEPTH)
 }
@@ -26,7 +26,7 @@ fn is_deeper(value: &Json, levels: usize) -> bool {
     }
 }
 
-/// The value, as text if it is nested too deep.
+/// Converts a value that exceeds `MAX_DEPTH` to text.
 pub(super) fn shallow(value: Json) -> Json {
     if is_deep(&value) { Json::String(value.to_string()) } else { value }
 }
@@ -63,7 +63,7 @@ impl Members {
     }
 }
 
-/// The event without the agent's own key, which stands in the envelope.
+/// Serializes an event without the agent's key, which is in the envelope.
 pub(super) fn event_json(event: &AuditEvent) -> Json {
     let kind = ActionType::try_from(event.action_type)
         .map_or_else(|_| event.action_type.to_string(), |kind| kind.as_str_name().to_owned());
@@ -106,8 +106,7 @@ pub(super) fn event_json(event: &AuditEvent) -> Json {
     members.0
 }
 
-/// Milliseconds as seconds: of the thirteen digits that a moment has in milliseconds, every tenth looks like a card's number, and would
-/// be cut.
+/// Converts milliseconds to seconds: one in ten 13-digit timestamps passes the checksum of card numbers, and would be redacted.
 fn seconds(millis: i64) -> Json {
     let sign = if millis < 0 { "-" } else { "" };
     let millis = millis.unsigned_abs();

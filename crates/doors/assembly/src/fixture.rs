@@ -30,7 +30,7 @@ use proctor_system::SystemRandomness;
 /// 2026-03-02 12:00:00 UTC, a Monday.
 pub(crate) const NOON: i64 = 1_772_452_800_000_000;
 
-/// A clock that stands still until it is moved.
+/// Clock that tests set.
 #[derive(Debug)]
 pub(crate) struct HandClock(AtomicI64);
 
@@ -88,7 +88,7 @@ impl Gateway {
         self.door = open(&self.folder, &self.clock, &self.randomness, &self.policy, &self.settings);
     }
 
-    /// Leaves the gateway as a crash does, without a last word to the ledger, and starts one on what is on the disk.
+    /// Simulates a crash: restarts on a copy of the disk, without closing the ledger.
     pub(crate) async fn crash(&mut self) {
         let folder = tempfile::tempdir().unwrap();
         copy(self.folder.path(), folder.path());
@@ -130,7 +130,7 @@ impl Gateway {
     }
 }
 
-/// Copies a folder, as the disk would be after a crash: what a database shares among processes in memory is not there.
+/// Copies a folder as it would be after a crash, without shared-memory files of the database.
 fn copy(from: &std::path::Path, to: &std::path::Path) {
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
         let (source, target) = (entry.path(), to.join(entry.file_name()));

@@ -1,4 +1,4 @@
-//! Who calls: tokens of agents, and of people who decide.
+//! Authentication by tokens of agents and approvers.
 
 use proctor_core::digest::Digest;
 use proctor_core::record::claimed;
@@ -13,19 +13,18 @@ use super::{AssemblyDoor, AssemblyMode, anonymous};
 use proctor_engine::EngineError;
 use proctor_engine::orders::agent_text;
 
-/// The longest identifier, team or organisation.
+/// Length limit of identifiers, teams and organisations, in bytes.
 const MAX_NAME: usize = 256;
 
-/// Who a metadata token belongs to.
+/// Holder of a metadata token.
 #[derive(Debug, Clone)]
 pub(super) enum Holder {
-    /// A registered agent.
     Agent(Box<AgentInfo>),
-    /// A person, by name.
+    /// Approver, by name.
     Approver(String),
 }
 
-/// The first sixteen bytes of a SHA-256.
+/// First sixteen bytes of a SHA-256 digest.
 pub(super) fn half(bytes: &[u8]) -> [u8; 16] {
     let digest = *Digest::of(bytes).as_bytes();
     let mut key = [0; 16];
@@ -33,7 +32,7 @@ pub(super) fn half(bytes: &[u8]) -> [u8; 16] {
     key
 }
 
-/// The principal of an agent: its key if it has one, else the names that it gives.
+/// Principal of an agent: its key if it has one, else the names that it claims.
 pub(super) fn principal(id: &AgentId) -> String {
     if did::decode(&id.agent_id).is_ok() {
         format!("agent:{}", id.agent_id)
@@ -43,7 +42,7 @@ pub(super) fn principal(id: &AgentId) -> String {
     }
 }
 
-/// Refuses names that no record should hold.
+/// Rejects names that are too long, hold control characters, or hold a `/`.
 pub(super) fn check_names(id: &AgentId) -> Result<(), Status> {
     for (what, name) in [("org_id", &id.org_id), ("team_id", &id.team_id), ("agent_id", &id.agent_id)] {
         if name.len() > MAX_NAME {
@@ -63,7 +62,7 @@ pub(super) fn check_names(id: &AgentId) -> Result<(), Status> {
     Ok(())
 }
 
-/// The token that a call shows beside its message.
+/// Token in a call's metadata.
 pub(super) fn shown_token(metadata: &MetadataMap) -> Option<&str> {
     let text = |name: &str| metadata.get(name).and_then(|value| value.to_str().ok());
     let bearer = || text("authorization").and_then(|value| value.strip_prefix("Bearer "));
@@ -75,7 +74,7 @@ pub(super) fn caller_of(agent: &AgentInfo) -> Caller {
 }
 
 impl AssemblyDoor {
-    /// The agent that a token was given to.
+    /// Looks up the agent that a token was issued to.
     pub(super) fn token_holder(&self, token: &str) -> Result<Option<AgentInfo>, EngineError> {
         if token.is_empty() {
             return Ok(None);
@@ -84,7 +83,7 @@ impl AssemblyDoor {
         self.engine().look_up(|registry| registry.by_token(&digest).cloned())
     }
 
-    /// Whether the token that an agent had when it was looked up is still its own. What cannot be known now is known the next time.
+    /// Reports whether an agent's token is still valid. If the state is unavailable the token counts as valid until the next check.
     pub(super) fn is_still_held(&self, agent: &AgentInfo) -> bool {
         let token = |agent: &AgentInfo| agent.registration.as_ref().and_then(|own| own.token);
         let looked = self.engine().look_up(|registry| {
@@ -94,7 +93,7 @@ impl AssemblyDoor {
         looked.unwrap_or(true)
     }
 
-    /// Whom the metadata's token belongs to; without one that is known a call is not answered.
+    /// Authenticates a call by the token in its metadata.
     pub(super) fn holder(&self, metadata: &MetadataMap) -> Result<Holder, Status> {
         let token = shown_token(metadata).ok_or_else(|| {
             Status::unauthenticated("no token: send `x-aa-credential-token` or `authorization: Bearer`")
@@ -109,7 +108,7 @@ impl AssemblyDoor {
         }
     }
 
-    /// The agent that calls, where only agents can.
+    /// Authenticates a call that only agents may make.
     pub(super) fn agent_holder(&self, metadata: &MetadataMap) -> Result<Box<AgentInfo>, Status> {
         match self.holder(metadata)? {
             Holder::Agent(agent) => Ok(agent),
@@ -117,7 +116,7 @@ impl AssemblyDoor {
         }
     }
 
-    /// The agent that says who it is and shows its token, in the message or beside it.
+    /// Authenticates an agent by its claimed identity and its token, from the message or the metadata.
     pub(super) fn authenticated(
         &self,
         claimed: Option<&AgentId>,
@@ -135,62 +134,62 @@ impl AssemblyDoor {
     }
 }
 
-/// Whether these are the names that an agent has registered with. What a message leaves out is not claimed.
+/// Reports whether claimed names match an agent's registration. Empty names are not claimed.
 pub(super) fn is_claimed(agent: &AgentInfo, id: &AgentId) -> bool {
     let same = |claimed: &str, own: &str| claimed.is_empty() || claimed == own;
     agent.agent == agent_text(&id.agent_id) && same(&id.team_id, &agent.team) && same(&id.org_id, &agent.org)
 }
 
-/// How a stream ends whose token is void.
+/// Status that ends a stream whose token was revoked.
 pub(super) fn void_token() -> Status {
     Status::unauthenticated("this token is void: it was replaced, or the agent has deregistered")
 }
 
-/// Who a check is by.
+/// Authenticated origin of a check.
 #[derive(Debug, Clone)]
 pub(super) struct Asker {
     pub caller: Caller,
-    /// The agent, as claimed or as known.
+    /// Agent identifier, as registered or as claimed.
     pub agent: String,
-    /// The session of a check that names no trace.
-    pub home: String,
+    /// Session of checks without a trace.
+    pub default_session: String,
     pub depth: u32,
     pub assurance: AgentIdentityAssurance,
-    /// The agent, if its silence is on record although it speaks.
+    /// Agent that is recorded as offline and has just returned.
     pub returned: Option<Box<AgentInfo>>,
 }
 
-/// Why a check is refused before the policy is asked.
+/// Authentication failure of a check.
 #[derive(Debug, Clone)]
-pub(super) struct Stranger {
+pub(super) struct AuthFailure {
     pub reason: &'static str,
     pub assurance: AgentIdentityAssurance,
 }
 
-/// The rule that refusals of strangers name.
+/// Rule that authentication failures name.
 pub(super) const IDENTITY_RULE: &str = "a2a_identity_verification";
 
 impl AssemblyDoor {
-    /// Who asks: the agent that the token was given to, or nobody in particular where that is allowed.
+    /// Authenticates a check: the agent that the token was issued to, or the anonymous principal in relaxed mode.
     pub(super) fn asker(
         &self,
         claimed: Option<&AgentId>,
         token: &str,
-    ) -> Result<Result<Asker, Stranger>, EngineError> {
+    ) -> Result<Result<Asker, AuthFailure>, EngineError> {
         let claimed = claimed.filter(|id| !id.agent_id.is_empty());
         let assurance = match claimed {
             None => AgentIdentityAssurance::Unattributed,
             Some(_) => AgentIdentityAssurance::Asserted,
         };
-        let stranger = |reason: &'static str| Ok(Err(Stranger { reason, assurance }));
+        let fail = |reason: &'static str| Ok(Err(AuthFailure { reason, assurance }));
         if let Some(agent) = self.token_holder(token)? {
             if claimed.is_some_and(|id| !is_claimed(&agent, id)) {
-                return stranger("credential token registered to a different agent");
+                return fail("credential token registered to a different agent");
             }
             let returned = self.has_returned(&agent).then(|| Box::new(agent.clone()));
             let asker = Asker {
                 caller: caller_of(&agent),
-                home: format!("registration {}", agent.registered_seq),
+                default_session: format!("registration {}", agent.registered_seq),
                 depth: agent.registration.as_ref().map_or(0, |registration| registration.depth),
                 agent: agent.agent,
                 assurance: AgentIdentityAssurance::Bound,
@@ -209,12 +208,12 @@ impl AssemblyDoor {
             }
         };
         if self.settings().mode == AssemblyMode::Strict || is_registered {
-            return stranger(wrong);
+            return fail(wrong);
         }
         let asker = Asker {
             caller: anonymous(),
             agent: claimed.map_or_else(String::new, |id| id.agent_id.clone()),
-            home: "anonymous".to_owned(),
+            default_session: "anonymous".to_owned(),
             depth: 0,
             assurance,
             returned: None,
@@ -223,7 +222,7 @@ impl AssemblyDoor {
     }
 }
 
-/// What is wrong with an identity, as the protocol says it.
+/// Maps an identity error to a gRPC status.
 pub(super) fn did_status(problem: did::DidError) -> Status {
     let code = match problem {
         did::DidError::Mismatch | did::DidError::NotEd25519 | did::DidError::Proof => Code::Unauthenticated,

@@ -1,4 +1,4 @@
-//! `InvalidationService`: what a runtime remembers and must forget: a policy that changed, an approval that was decided.
+//! `InvalidationService`: tells runtimes to drop cached policies and approvals that have changed.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,17 +12,17 @@ use tokio::sync::{broadcast, mpsc};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::identity::void_token;
-use super::rings::Ring;
+use super::replay_buffer::ReplayBuffer;
 use super::{AssemblyDoor, Replies, lock, replies};
 use proctor_engine::Notice;
 
-/// Events that wait for the transport.
+/// Bound of the channel to the transport, in events.
 const UNSENT: usize = 64;
 
-/// The longest name of a runtime.
+/// Length limit of a runtime's name, in bytes.
 const MAX_NAME: usize = 256;
 
-/// The highest number that a runtime can have seen.
+/// Limit of `last_seq_seen`, which leaves room for later numbers.
 const MAX_SEEN: u64 = u64::MAX / 2;
 
 #[tonic::async_trait]
@@ -34,13 +34,13 @@ impl InvalidationService for AssemblyDoor {
         request: Request<Streaming<SubscribeRequest>>,
     ) -> Result<Response<Replies<InvalidationEvent>>, Status> {
         let agent = self.agent_holder(request.metadata())?;
-        self.listen(*agent, request.into_inner()).map(Response::new)
+        self.subscribe_runtime(*agent, request.into_inner()).map(Response::new)
     }
 }
 
 impl AssemblyDoor {
-    /// Tells a runtime what it asks for, and takes its acknowledgements.
-    pub(super) fn listen<S>(
+    /// Streams events to a runtime, and processes its acknowledgements.
+    pub(super) fn subscribe_runtime<S>(
         &self,
         agent: AgentInfo,
         mut requests: S,
@@ -49,7 +49,7 @@ impl AssemblyDoor {
         S: Stream<Item = Result<SubscribeRequest, Status>> + Send + Unpin + 'static,
     {
         let slot = self.slot("invalidations", &agent.principal)?;
-        // From now on nothing is missed, although the name of the runtime is not known yet.
+        // Subscribe before the first request is read, so that no notice is missed meanwhile.
         let (wakes, notices) = (self.engine().notices(), self.engine().notices());
         let (sender, receiver) = mpsc::channel(UNSENT);
         let door = self.clone();
@@ -74,16 +74,16 @@ impl AssemblyDoor {
                     return;
                 }
             };
-            let ring = door.ring(&agent, &name, notices);
-            let sent = lock(&ring).listen(door.engine(), seen);
-            let feed = Feed { door, agent, ring, sent };
+            let buffer = door.replay_buffer(&agent, &name, notices);
+            let sent = lock(&buffer).resume(door.engine(), seen);
+            let feed = Feed { door, agent, buffer, sent };
             feed.run(requests, wakes, &sender).await;
         });
         Ok(replies(receiver))
     }
 }
 
-/// The name of a runtime, and the number of the last event that it has seen.
+/// Reads the runtime's name and `last_seq_seen` from its first message.
 fn initial(first: SubscribeRequest) -> Result<(String, u64), Status> {
     let seen = match first.kind {
         Some(Kind::Initial(initial)) => initial.last_seq_seen,
@@ -109,8 +109,8 @@ fn nameless() -> Status {
 struct Feed {
     door: AssemblyDoor,
     agent: AgentInfo,
-    ring: Arc<Mutex<Ring>>,
-    /// The number of the last event that was sent.
+    buffer: Arc<Mutex<ReplayBuffer>>,
+    /// Sequence number of the last event sent.
     sent: u64,
 }
 
@@ -127,8 +127,8 @@ impl Feed {
                 let _ = sender.send(Err(void_token())).await;
                 return;
             }
-            let due = lock(&self.ring).after(self.door.engine(), &mut self.sent);
-            for event in due {
+            let events = lock(&self.buffer).after(self.door.engine(), &mut self.sent);
+            for event in events {
                 tokio::select! {
                     sent = sender.send(Ok(event)) => if sent.is_err() {
                         return;
@@ -142,7 +142,7 @@ impl Feed {
                 },
                 request = requests.next() => match request {
                     Some(Ok(SubscribeRequest { kind: Some(Kind::Ack(ack)), .. })) => {
-                        lock(&self.ring).acknowledge(ack.seq.min(self.sent));
+                        lock(&self.buffer).acknowledge(ack.seq.min(self.sent));
                     }
                     Some(Ok(_)) => {}
                     None | Some(Err(_)) => return,

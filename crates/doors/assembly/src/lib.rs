@@ -1,7 +1,7 @@
-//! The door of Agent Assembly: agents register, ask before they act, report, and are controlled.
+//! Server side of Agent Assembly: registration, checks, reports, control streams, approvals, topology.
 //!
-//! Messages become words of `core`, the engine answers, and answers become messages again. What is known of agents is in the ledger;
-//! here is only what may be lost: challenges, who was seen when, and who listens.
+//! Requests are converted to types of `core`, the engine answers, and answers are converted to responses. Durable state is in the ledger;
+//! this crate holds only state that may be lost: challenges, heartbeats, replay buffers, open streams.
 
 mod action;
 mod answer;
@@ -12,18 +12,18 @@ mod challenges;
 mod check;
 mod control;
 mod event_json;
+mod expiry;
+mod heartbeats;
 mod identity;
 mod invalidation;
 mod keys;
 mod lifecycle;
 mod operations;
-mod places;
-mod presence;
+mod redaction;
 mod registering;
-mod rings;
+mod replay_buffer;
 mod routes;
 mod streams;
-mod sweep;
 mod topology;
 
 use std::pin::Pin;
@@ -40,24 +40,24 @@ use proctor_engine::{Engine, EngineError, Room};
 
 pub use routes::routes;
 
-/// The name of the door in records.
+/// Name of the door in records.
 pub const DOOR: &str = "assembly";
 
-/// Who acts when nobody is known, where that is allowed.
+/// Principal of unauthenticated callers in relaxed mode.
 pub const ANONYMOUS: &str = "anonymous";
 
-/// How the door is set.
+/// Settings of the door.
 #[derive(Debug, Clone)]
 pub struct AssemblySettings {
-    /// Whether callers must prove who they are.
+    /// Authentication mode.
     pub mode: AssemblyMode,
     /// Whether an agent must name its team.
     pub tenanted: bool,
     /// Whether agents may decide approvals of others in their team.
     pub agents_approve: bool,
-    /// How often agents are to send a heartbeat. Three in a row that do not come make an agent offline.
+    /// Heartbeat interval. An agent is offline after three missed heartbeats.
     pub heartbeat: Duration,
-    /// People who may decide approvals: a name, and the digest of a token.
+    /// Approvers: name and token digest.
     pub approvers: Vec<(String, Digest)>,
 }
 
@@ -73,18 +73,18 @@ impl Default for AssemblySettings {
     }
 }
 
-/// Whether callers must prove who they are.
+/// Authentication mode of callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AssemblyMode {
     /// Agents are did:key identities that prove to hold their key, and every check needs a token.
     #[default]
     Strict,
-    /// Agents may also have free identifiers; checks without a token are those of one principal, `anonymous`.
+    /// Agents may also have unauthenticated identifiers; checks without a token share the principal `anonymous`.
     Relaxed,
 }
 
-/// The door. Cheap to clone.
+/// Implementation of the gateway's services. Cheap to clone.
 #[derive(Clone)]
 pub struct AssemblyDoor {
     inner: Arc<Inner>,
@@ -94,14 +94,14 @@ struct Inner {
     engine: Arc<Engine>,
     settings: AssemblySettings,
     challenges: Mutex<challenges::Challenges>,
-    presence: Mutex<presence::Presence>,
+    heartbeats: Mutex<heartbeats::Heartbeats>,
     bindings: Mutex<binding::Bindings>,
     streams: Mutex<control::Streams>,
     open_streams: Mutex<streams::Counts>,
     keys: Mutex<keys::Keys>,
-    rings: Mutex<rings::Rings>,
-    swept: Mutex<sweep::Swept>,
-    /// Open streams end with it.
+    replay_buffers: Mutex<replay_buffer::ReplayBuffers>,
+    expiry: Mutex<expiry::ExpiryState>,
+    /// Cancels open streams and the expiry task.
     stop: CancellationToken,
 }
 
@@ -109,20 +109,20 @@ struct Inner {
 type Replies<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl AssemblyDoor {
-    /// A door to an engine.
+    /// Creates a door without background work; `spawn_expiry` starts it.
     pub fn new(engine: Arc<Engine>, settings: AssemblySettings) -> AssemblyDoor {
         AssemblyDoor {
             inner: Arc::new(Inner {
                 engine,
                 settings,
                 challenges: Mutex::default(),
-                presence: Mutex::default(),
+                heartbeats: Mutex::default(),
                 bindings: Mutex::default(),
                 streams: Mutex::default(),
                 open_streams: Mutex::default(),
                 keys: Mutex::default(),
-                rings: Mutex::default(),
-                swept: Mutex::default(),
+                replay_buffers: Mutex::default(),
+                expiry: Mutex::default(),
                 stop: CancellationToken::new(),
             }),
         }
@@ -137,7 +137,7 @@ impl AssemblyDoor {
         &self.inner.engine
     }
 
-    /// Room in the ledger's queue for one request.
+    /// Reserves capacity in the ledger's queue for one request.
     async fn room(&self) -> Result<Room, Status> {
         let room = self.engine().room(self.engine().due()).await;
         room.ok_or_else(|| Status::unavailable("too many records wait to be written"))
@@ -148,22 +148,22 @@ impl AssemblyDoor {
     }
 }
 
-/// The lock; what a panic left behind is still whole, since nothing here is changed in steps.
+/// Locks a mutex, ignoring poisoning: no critical section leaves partial state behind.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who acts when nobody is known.
+/// Caller for unauthenticated checks.
 fn anonymous() -> Caller {
     Caller { principal: ANONYMOUS.to_owned(), ..Caller::default() }
 }
 
-/// The status of a call when the ledger or the registry does not answer.
+/// Status of a call whose record the ledger did not commit.
 fn unavailable(problem: impl Into<EngineError>) -> Status {
     Status::unavailable(format!("not recorded: {}", problem.into().cause()))
 }
 
-/// A stream from a channel.
+/// Response stream that reads from a channel.
 fn replies<T: Send + 'static>(receiver: tokio::sync::mpsc::Receiver<Result<T, Status>>) -> Replies<T> {
     Box::pin(futures_util::stream::unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|item| (item, receiver))

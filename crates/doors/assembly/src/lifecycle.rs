@@ -52,7 +52,7 @@ impl AgentLifecycleService for AssemblyDoor {
         let change = self.engine().change_agents(room, |registry, _| {
             let mut keys = lock(&self.inner.keys);
             let events = registering::events(registry, &mut keys, &request, &id, proof, (digest, policy))?;
-            keys.note(&id);
+            keys.add(&id);
             Ok::<_, Refusal>((events, ()))
         });
         let (filing, notices, ()) = change.map_err(|refusal| refusal.0)?;
@@ -60,7 +60,7 @@ impl AgentLifecycleService for AssemblyDoor {
         let agent = self.token_holder(&token).map_err(unavailable)?.ok_or_else(|| {
             Status::resource_exhausted("the registry is full: deregister agents that are gone")
         })?;
-        self.seen(&agent).await;
+        self.record_heartbeat(&agent).await;
         self.registered(agent, token).map(Response::new)
     }
 
@@ -70,14 +70,14 @@ impl AgentLifecycleService for AssemblyDoor {
     ) -> Result<Response<HeartbeatResponse>, Status> {
         let (metadata, _, request) = request.into_parts();
         let agent = self.authenticated(request.agent_id.as_ref(), &request.credential_token, &metadata)?;
-        self.seen(&agent).await;
+        self.record_heartbeat(&agent).await;
         // A budget may be open again although nobody has asked for anything.
         self.engine().refresh_budget(&caller_of(&agent)).await.map_err(unavailable)?;
         let policy = self.engine().policy().digest();
         let policy_updated = agent.told != Some(policy);
         if policy_updated {
             let event = AgentEvent { policy: Some(policy), ..AgentEvent::about(&agent, "told", DOOR) };
-            self.change(vec![event]).await?;
+            self.record_agents(vec![event]).await?;
         }
         let should_suspend = self
             .engine()
@@ -93,7 +93,7 @@ impl AgentLifecycleService for AssemblyDoor {
         let (metadata, _, request) = request.into_parts();
         let agent = self.authenticated(request.agent_id.as_ref(), &request.credential_token, &metadata)?;
         let event = AgentEvent { reason: request.reason, ..AgentEvent::about(&agent, "deregistered", DOOR) };
-        self.change(vec![event]).await?;
+        self.record_agents(vec![event]).await?;
         Ok(Response::new(DeregisterResponse { success: true, agent_id: agent.agent }))
     }
 
@@ -105,13 +105,13 @@ impl AgentLifecycleService for AssemblyDoor {
     ) -> Result<Response<Replies<ControlCommand>>, Status> {
         let (metadata, _, request) = request.into_parts();
         let agent = self.authenticated(request.agent_id.as_ref(), &request.credential_token, &metadata)?;
-        self.seen(&agent).await;
+        self.record_heartbeat(&agent).await;
         Ok(Response::new(self.orders(agent)))
     }
 }
 
 impl AssemblyDoor {
-    /// Whether the caller has proved to hold the agent's key; where identities may be free, one without a key needs no proof.
+    /// Verifies the caller's proof of possession of the agent's key. In relaxed mode an agent without a key needs no proof.
     fn proof(&self, request: &RegisterRequest, id: &AgentId) -> Result<Proof, Status> {
         check_names(id)?;
         let is_free = did::decode(&id.agent_id) == Err(did::DidError::NotDidKey);
@@ -179,7 +179,7 @@ impl AssemblyDoor {
         })
     }
 
-    /// The document that speaks most narrowly about an agent, and the digest of all that is in force.
+    /// Names the most specific policy document for an agent, with the digest of the whole policy.
     fn assigned_policy(&self, agent: &AgentInfo) -> String {
         let policy = self.engine().policy();
         let digest = policy.digest();
@@ -189,28 +189,28 @@ impl AssemblyDoor {
         }
     }
 
-    /// An agent has spoken; if its silence is on record, that it is back goes on record too.
-    pub(super) async fn seen(&self, agent: &AgentInfo) {
+    /// Processes a sign of life, and records that an offline agent is back online.
+    pub(super) async fn record_heartbeat(&self, agent: &AgentInfo) {
         if self.has_returned(agent) {
-            self.welcome(agent).await;
+            self.record_online(agent).await;
         }
     }
 
-    /// An agent has spoken. Whether its silence is on record.
+    /// Updates the heartbeat of an agent. Returns whether the agent is recorded as offline.
     pub(super) fn has_returned(&self, agent: &AgentInfo) -> bool {
-        lock(&self.inner.presence).speak(&agent.principal, self.engine().now(), agent.is_offline)
+        lock(&self.inner.heartbeats).beat(&agent.principal, self.engine().now(), agent.is_offline)
     }
 
-    /// That an agent is back goes on record.
-    pub(super) async fn welcome(&self, agent: &AgentInfo) {
+    /// Records that an agent is back online.
+    pub(super) async fn record_online(&self, agent: &AgentInfo) {
         // If this cannot be recorded, the next sign of life tries again.
-        if self.change(vec![AgentEvent::about(agent, "online", DOOR)]).await.is_err() {
-            lock(&self.inner.presence).forget(&agent.principal);
+        if self.record_agents(vec![AgentEvent::about(agent, "online", DOOR)]).await.is_err() {
+            lock(&self.inner.heartbeats).untrack(&agent.principal);
         }
     }
 
-    /// Records what happens to agents, and tells those who follow.
-    pub(super) async fn change(&self, events: Vec<AgentEvent>) -> Result<(), Status> {
+    /// Records registry events, and notifies subscribers.
+    pub(super) async fn record_agents(&self, events: Vec<AgentEvent>) -> Result<(), Status> {
         let room = self.room().await?;
         let placed = self.engine().change_agents(room, |_, _| Ok::<_, EngineError>((events, ())));
         let (filing, notices, ()) = placed.map_err(unavailable)?;

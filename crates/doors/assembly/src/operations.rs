@@ -9,11 +9,11 @@ use super::identity::void_token;
 use super::{AssemblyDoor, Replies, replies};
 use proctor_engine::Notice;
 
-/// Messages that wait for the transport.
+/// Bound of the channel to the transport, in messages.
 const UNSENT: usize = 256;
 
 impl AssemblyDoor {
-    /// What is stopped now, then every change.
+    /// Opens a stream of the operations that are stopped now, followed by every change.
     pub(super) fn operations(&self, agent: &AgentInfo) -> Replies<OpControlMessage> {
         let (sender, receiver) = mpsc::channel(UNSENT);
         let slot = match self.slot("operations", &agent.principal) {

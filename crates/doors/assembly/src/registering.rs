@@ -1,4 +1,4 @@
-//! What a registration may be, and what it becomes in the registry.
+//! Validation of registrations, and their registry events.
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
@@ -14,19 +14,19 @@ use super::identity::principal;
 use super::keys::Keys;
 use proctor_engine::{AgentEvent, EngineError};
 
-/// Agents stand at most so many below the first one.
+/// Depth limit of the agent tree.
 pub(super) const MAX_DEPTH: u32 = 10;
 
-/// Whether the caller has proved to hold the agent's key.
+/// Proof of possession of the agent's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Proof {
-    /// It has.
+    /// Verified.
     Given,
-    /// There is no key to prove.
+    /// The agent has no key.
     None,
 }
 
-/// Why the registry does not take a registration.
+/// Refusal of a registration.
 #[derive(Debug)]
 pub(super) struct Refusal(pub Status);
 
@@ -42,7 +42,7 @@ impl From<Status> for Refusal {
     }
 }
 
-/// What happens in the registry when this agent registers with this token.
+/// Computes the registry events of a registration.
 pub(super) fn events(
     registry: &Registry,
     keys: &mut Keys,
@@ -87,7 +87,7 @@ pub(super) fn events(
     Ok(vec![event])
 }
 
-/// An agent that is known: with a proof it gets a new token and keeps everything else.
+/// Handles a repeated registration: with a proof the agent gets a new token and keeps the rest of its state.
 fn again(
     agent: &AgentInfo,
     id: &AgentId,
@@ -154,7 +154,7 @@ fn below_parent(
     Ok(Registration { parent: parent.principal.clone(), depth, ..fresh })
 }
 
-/// An agent by its identifier, its key in the registry, or its principal; first among those of the same team.
+/// Finds an agent by identifier, registry key, or principal, preferring agents of the same team.
 pub(super) fn find<'a>(
     registry: &'a Registry,
     keys: &mut Keys,
@@ -182,7 +182,7 @@ fn risk(tier: i32) -> String {
     .to_owned()
 }
 
-/// What else the agent says of itself; bounded.
+/// Collects the agent's self-description, bounded in size.
 fn told(request: &RegisterRequest) -> Json {
     const MOST: usize = 1000;
     let texts =

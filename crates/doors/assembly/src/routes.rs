@@ -1,4 +1,4 @@
-//! All services of the door, as a router that a server takes.
+//! Router of all services.
 
 use axum::Router;
 use axum::extract::Request;
@@ -16,7 +16,7 @@ use proctor_wire::assembly::MAX_GRPC_MESSAGE;
 
 use super::AssemblyDoor;
 
-/// The services, and health.
+/// Builds the router of all services and the health check.
 pub fn routes(door: &AssemblyDoor) -> Router {
     macro_rules! service {
         ($path:literal, $server:ident) => {
@@ -51,7 +51,8 @@ pub fn routes(door: &AssemblyDoor) -> Router {
         .layer(from_fn(only_grpc))
 }
 
-/// A web page can make a browser post to this machine, but not as gRPC without asking first, which is never granted.
+/// Rejects requests that are not gRPC. A web page can make a browser post here, but the gRPC content type requires a CORS preflight, which
+/// is never granted.
 async fn only_grpc(request: Request, next: Next) -> Response {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.starts_with("application/grpc") {

@@ -1,4 +1,4 @@
-//! How many streams of one kind somebody has open.
+//! Limit on open streams per kind and caller.
 
 use std::collections::HashMap;
 
@@ -6,27 +6,27 @@ use tonic::Status;
 
 use super::{AssemblyDoor, lock};
 
-/// The most that one agent or person has open of one kind.
-pub(super) const MOST: usize = 16;
+/// Open streams of one kind per agent or approver.
+pub(super) const MAX_STREAMS: usize = 16;
 
-/// Counted by kind and by whom they are for.
+/// Open streams, by kind and caller.
 #[derive(Debug, Default)]
 pub(super) struct Counts(HashMap<(&'static str, String), usize>);
 
-/// The place of an open stream; free again when it is dropped.
+/// Guard of an open stream; dropping it releases the slot.
 pub(super) struct Slot {
     door: AssemblyDoor,
     key: (&'static str, String),
 }
 
 impl AssemblyDoor {
-    /// A place for one more stream.
+    /// Acquires a slot for one more stream.
     pub(super) fn slot(&self, kind: &'static str, who: &str) -> Result<Slot, Status> {
         let key = (kind, who.to_owned());
         let mut counts = lock(&self.inner.open_streams);
         let count = counts.0.entry(key.clone()).or_default();
-        if *count >= MOST {
-            let text = format!("{MOST} streams of this kind are open already: end one of them first");
+        if *count >= MAX_STREAMS {
+            let text = format!("{MAX_STREAMS} streams of this kind are open already: end one of them first");
             return Err(Status::resource_exhausted(text));
         }
         *count += 1;

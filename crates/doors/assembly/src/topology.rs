@@ -1,4 +1,4 @@
-//! `TopologyService`: who started whom, and who talks to whom.
+//! `TopologyService`: agent tree and communication edges.
 
 use proctor_clients::assembly::services::topology::topology_service_server::TopologyService;
 use proctor_core::json::Json;
@@ -16,10 +16,10 @@ use super::registering::{MAX_DEPTH, find};
 use super::{AssemblyDoor, DOOR, lock, unavailable};
 use proctor_engine::{Report, Spent, Wait};
 
-/// What an edge may say.
+/// Edge types.
 const EDGES: [&str; 6] = ["delegates_to", "calls", "reads", "writes", "approves", "messages"];
 
-/// The most agents in one answer.
+/// Agents per answer.
 const MAX_AGENTS: usize = 10_000;
 
 #[tonic::async_trait]
@@ -129,7 +129,7 @@ fn names(agent: &AgentInfo) -> AgentId {
 }
 
 impl AssemblyDoor {
-    /// The agent of that name, if the caller may see it: agents see their own team.
+    /// Looks up an agent that is visible to the caller: agents see their team.
     fn visible<'a>(
         &self,
         registry: &'a Registry,

@@ -14,7 +14,7 @@ use proctor_net::lines::{self, Line, MAX_MESSAGE};
 use super::Context;
 use crate::access::{Access, GATE, Owner};
 use crate::failure::{OK, Outcome};
-use proctor_door_gate::Due;
+use proctor_door_gate::PendingAnswer;
 use proctor_engine::access::{Relay, local_caller};
 use proctor_engine::in_flight::Room;
 use proctor_engine::policy_watch;
@@ -76,7 +76,7 @@ struct Connection {
 }
 
 enum Ticket {
-    Own(Arc<Engine>, Box<Due>),
+    Own(Arc<Engine>, Box<PendingAnswer>),
     Relayed(Arc<Connection>, Option<Json>),
     Ready(String),
 }
@@ -157,12 +157,12 @@ fn read_lines(
     }
 }
 
-fn own_due(engine: &Engine, caller: &Caller, line: &Line) -> Due {
+fn own_due(engine: &Engine, caller: &Caller, line: &Line) -> PendingAnswer {
     match line {
-        Line::Text(line) => proctor_door_gate::take(engine, caller, "gate", line),
+        Line::Text(line) => proctor_door_gate::decide_line(engine, caller, "gate", line),
         Line::TooLong(length) => {
             let reason = format!("a line of {length} bytes is over the limit of {MAX_MESSAGE}");
-            Due::Ready(engine.refuse_malformed(caller, "gate", &reason).to_json())
+            PendingAnswer::Ready(engine.refuse_malformed(caller, "gate", &reason).to_json())
         }
     }
 }
@@ -198,7 +198,7 @@ fn write_answers(receiver: &Receiver<(Ticket, usize)>, stream: &Stream) {
     let mut next = receiver.recv().ok();
     while let Some((ticket, bytes)) = next {
         let line = match ticket {
-            Ticket::Own(engine, due) => proctor_door_gate::finish(&engine, *due).to_string(),
+            Ticket::Own(engine, due) => proctor_door_gate::wait_for_answer(&engine, *due).to_string(),
             Ticket::Relayed(connection, reference) => relayed_answer(&connection, reference),
             Ticket::Ready(line) => line,
         };

@@ -224,7 +224,7 @@ fn assembly_door(config: &Config, owner: &Owner) -> Result<AssemblyDoor, Failure
 
 /// Looks after agents until the server stops; then streams end.
 fn watch_door(door: &AssemblyDoor, stop: &CancellationToken) {
-    door.watch();
+    door.spawn_expiry();
     let (door, stop) = (door.clone(), stop.clone());
     tokio::spawn(async move {
         stop.cancelled().await;

@@ -239,7 +239,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ),
     (
         "doors/ahp/src/binding.rs",
-        "LOOK_BACK: usize = 2000;",
+        "MAX_SCANNED_RECORDS: usize = 2000;",
         "| How far back a session is read for them after a restart | 2000 decisions and outcomes |",
     ),
     ("doors/ahp/src/runs.rs", "MAX_RUNS: usize = 64;", "| Runs of a session that are followed | 64 |"),

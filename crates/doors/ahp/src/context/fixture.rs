@@ -16,7 +16,7 @@ use proctor_engine::state_dir::StateDir;
 use proctor_engine::{Engine, Parts};
 use proctor_system::{RealPaths, SystemClock, SystemRandomness};
 
-/// Everything that a test of the door needs; gone with it.
+/// Engine, door and temporary workspace of one test.
 pub(crate) struct Fixture {
     /// Holds `work`, the workspace.
     pub folder: tempfile::TempDir,

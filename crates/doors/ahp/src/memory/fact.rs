@@ -1,4 +1,4 @@
-//! From a record to what an agent may remember of it.
+//! Conversion of records to memories.
 
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
@@ -6,32 +6,30 @@ use proctor_core::record::{Envelope, RecordKind};
 
 use proctor_workspace::words::beginning;
 
-/// How much of one part of a record is taken, in bytes.
+/// Bytes of each part of a record that a memory quotes.
 const MAX_PART_BYTES: usize = 2048;
-/// Tasks and checks that are named.
+/// Tasks and checks that a memory lists.
 const MAX_LISTED: usize = 20;
 
-/// What kind of thing is remembered.
+/// Category of a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryKind {
-    /// Something that holds: it was done, or checked.
+    /// Fact that was completed or verified.
     Known,
-    /// What became of an action.
+    /// Outcome of an action.
     Done,
-    /// Anything else that happened.
+    /// Any other event.
     Happened,
 }
 
-/// Something to remember.
+/// Text drawn from one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Memory {
-    /// What kind of thing.
     pub kind: MemoryKind,
-    /// What.
     pub content: String,
 }
 
-/// What to remember of a record; none of most. `decided` gives the body of the decision that an outcome is about.
+/// Extracts the memory of a record, if it is of a kind that has one. `decided` returns the body of the decision of an outcome.
 pub(super) fn memory_of(envelope: &Envelope, body: &Json, decided: &dyn Fn(u64) -> Json) -> Option<Memory> {
     match envelope.kind {
         RecordKind::Observation => observation(&envelope.code, body.pointer("/data/payload")?),
@@ -86,7 +84,7 @@ fn error(payload: &Json) -> Option<String> {
     Some(format!("error{kind}: {message}"))
 }
 
-/// A run is worth remembering once it says what came of it.
+/// Summarizes a run that reports a result.
 fn run(payload: &Json) -> Option<String> {
     let result = text(payload, "result_summary").or_else(|| text(payload, "error"))?;
     Some(format!("run `{}` {}: {result}", text(payload, "run_id")?, text(payload, "status")?))
@@ -138,7 +136,7 @@ fn outcome(envelope: &Envelope, body: &Json, decision: &Json) -> String {
     format!("{} {ending}{}{}", tool(envelope), in_brackets(&target(decision)), after(": ", &reported))
 }
 
-/// What an action gave, as agents report it.
+/// Reads the result of an action from the members that agents use for it.
 fn result_text(result: &Json) -> Option<String> {
     if let Some(said) = result.as_str() {
         return Some(part(said).to_owned());
@@ -153,7 +151,7 @@ fn result_text(result: &Json) -> Option<String> {
     said.map(str::to_owned)
 }
 
-/// What the action of a decision was about.
+/// Names the target of a decided action.
 fn target(decision: &Json) -> String {
     let Some(action) = decision.pointer("/read_set/action") else { return String::new() };
     let named = ["command", "path", "url", "host", "model"];
@@ -166,7 +164,7 @@ fn tool(envelope: &Envelope) -> String {
     tool.to_owned()
 }
 
-/// A member that is a text and says something.
+/// Reads a string member that is not blank.
 fn text<'a>(value: &'a Json, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str().map(part).filter(|text| !text.is_empty())
 }

@@ -156,16 +156,16 @@ async fn watchers_hear_of_new_requests_and_expired_ones_end_as_denies() {
         (asked.clone(), "deploys".into(), 600)
     );
     let mut notices = gateway.engine().notices();
-    gateway.door.sweep().await;
+    gateway.door.run_expiry().await;
     gateway.clock.pass(minutes(11));
-    gateway.door.sweep().await;
+    gateway.door.run_expiry().await;
     let told = loop {
         if let proctor_engine::Notice::Decided(id, allowed) = notices.recv().await.unwrap() {
             break (id.to_string(), allowed);
         }
     };
     assert_eq!(told, (asked.clone(), false));
-    gateway.door.sweep().await;
+    gateway.door.run_expiry().await;
     let ended: Vec<String> =
         records(&gateway, RecordKind::Approval).into_iter().map(|(envelope, _)| envelope.code).collect();
     assert_eq!(ended, ["expired"], "it is on record, once");

@@ -31,7 +31,7 @@ fn subscribe(
         gateway.engine().look_up(|registry| registry.get(&agent.principal()).cloned()).unwrap().unwrap();
     let say = |kind: Kind| Ok(SubscribeRequest { assembly_id: name.to_owned(), kind: Some(kind) });
     let said: Vec<Result<SubscribeRequest, Status>> = kinds.into_iter().map(say).collect();
-    gateway.door.listen(known, stream::iter(said).chain(stream::pending()))
+    gateway.door.subscribe_runtime(known, stream::iter(said).chain(stream::pending()))
 }
 
 fn from(last_seq_seen: u64) -> Vec<Kind> {

@@ -164,7 +164,7 @@ async fn silence_is_noticed_after_a_restart_and_of_those_only_that_are_there() {
         gateway.register(agent).await.unwrap();
     }
     gateway.restart().await;
-    gateway.door.sweep().await;
+    gateway.door.run_expiry().await;
     let leave = DeregisterRequest {
         agent_id: Some(gone.id()),
         credential_token: gone.token.clone(),
@@ -175,7 +175,7 @@ async fn silence_is_noticed_after_a_restart_and_of_those_only_that_are_there() {
     gateway.heartbeat(&loud).await.unwrap();
     gateway.clock.pass(Duration::from_secs(31));
     for _ in 0..70 {
-        gateway.door.sweep().await;
+        gateway.door.run_expiry().await;
     }
     let offline: Vec<String> = records(&gateway, RecordKind::Agent)
         .into_iter()
@@ -240,13 +240,13 @@ async fn silence_makes_an_agent_offline_and_a_word_brings_it_back() {
             proctor_engine::orders::status(registry, agent)
         })
     };
-    gateway.door.sweep().await;
+    gateway.door.run_expiry().await;
     gateway.clock.pass(Duration::from_secs(89));
-    gateway.door.sweep().await;
+    gateway.door.run_expiry().await;
     assert_eq!(status().unwrap(), "active");
     gateway.clock.pass(Duration::from_secs(2));
-    gateway.door.sweep().await;
-    gateway.door.sweep().await;
+    gateway.door.run_expiry().await;
+    gateway.door.run_expiry().await;
     assert_eq!(status().unwrap(), "offline");
     gateway.heartbeat(&agent).await.unwrap();
     assert_eq!(status().unwrap(), "active");
@@ -255,7 +255,7 @@ async fn silence_makes_an_agent_offline_and_a_word_brings_it_back() {
     assert_eq!(codes, ["registered", "offline", "online"]);
     // A check is a sign of life, too.
     gateway.clock.pass(Duration::from_secs(91));
-    gateway.door.sweep().await;
+    gateway.door.run_expiry().await;
     assert_eq!(status().unwrap(), "offline");
     gateway.tool(&agent, "x", "{}").await;
     assert_eq!(status().unwrap(), "active");

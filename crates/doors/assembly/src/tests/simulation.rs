@@ -36,9 +36,9 @@ const DAY: i64 = 24 * 3_600_000_000;
 const FEWEST_CHECKS: usize = 60;
 const ALICE: &str = "alice-has-a-long-token";
 const TEAMS: [&str; 2] = ["ml", "ops"];
-/// Who started whom.
+/// Parent of each agent.
 const PARENTS: [Option<usize>; 6] = [None, None, Some(0), Some(2), Some(1), None];
-/// Who asks to be only observed.
+/// Agent that requests observe-only enforcement.
 const OBSERVED: usize = 4;
 
 #[test]
@@ -66,7 +66,7 @@ fn a_day_of_agents_is_as_the_rules_say() {
     assert!(!full || (lived.loops > 0 && lived.agents_decided > 0), "{lived:?}");
 }
 
-/// What happened.
+/// Counters of the cases that the simulation covered.
 #[derive(Debug, Default)]
 struct Lived {
     checks: usize,
@@ -113,7 +113,7 @@ struct Life {
     model: Model,
     end: i64,
     steps: u64,
-    /// What was asked lately, to ask again, to report on and to pause.
+    /// Recent checks, for repetition, reports and pauses.
     asks: Vec<Ask>,
     /// Tokens that are void.
     old_tokens: Vec<String>,
@@ -189,7 +189,7 @@ impl Life {
         self.below(PARENTS.len())
     }
 
-    /// Somebody who is not registered, mostly.
+    /// Picks an agent, mostly an unregistered one.
     fn somebody_outside(&self) -> usize {
         let outside: Vec<usize> = (0..PARENTS.len()).filter(|who| !self.model.is_registered(*who)).collect();
         if outside.is_empty() || self.random.below(3) == 0 {
@@ -207,8 +207,8 @@ impl Life {
         };
         self.gateway.clock.pass(Duration::from_micros(passes));
         if self.random.below(2) == 0 {
-            self.gateway.door.sweep().await;
-            self.model.sweep(self.now());
+            self.gateway.door.run_expiry().await;
+            self.model.expire(self.now());
         }
         // Nothing is stopped for all for long.
         if self.model.operations.contains_key("*") && self.random.below(2) == 0 {
@@ -574,7 +574,7 @@ impl Life {
         }
     }
 
-    /// Somebody decides what waits, or waited, for people: a person, whoever asked, or another agent.
+    /// Decides a pending or closed approval, as a person, the requesting agent, or another agent.
     async fn decide(&mut self) {
         let count = self.model.approvals.len();
         if count == 0 {

@@ -1,4 +1,4 @@
-//! What agents do, at random.
+//! Random actions of agents.
 
 use proctor_core::random::SeededRandomness;
 use proctor_wire::assembly::proto::policy::v1::action_context::Action as Context;
@@ -66,7 +66,7 @@ impl What {
         }
     }
 
-    /// What it is expected to cost.
+    /// Estimated cost.
     pub(super) fn estimate(self) -> i64 {
         match self {
             What::Think { model, tokens } => MODELS[model].1 * i64::from(tokens),

@@ -1,4 +1,4 @@
-//! What must be so, worked out from the rules alone and as simply as possible.
+//! Reference model: predicts answers from the rules alone, as simply as possible.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ const SILENCE: i64 = 90_000_000;
 /// A call is so many parts that a limit of one an hour gives back one in a microsecond.
 const CALL: i64 = 3_600_000_000;
 
-/// What the registry has to know of an agent.
+/// Expected registry entry of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub registered: bool,
@@ -29,7 +29,7 @@ pub(super) struct Known {
     pub token: String,
     /// The policy that it has heard of.
     pub told: String,
-    /// What had happened when it became known.
+    /// Value of `Model::moment` at registration.
     since: u64,
 }
 
@@ -60,18 +60,18 @@ struct Taken {
     minute: i64,
     team: String,
     reported: bool,
-    /// What had happened before.
+    /// Value of `Model::moment` at the decision.
     moment: u64,
 }
 
-/// What a check has to be answered.
+/// Expected answer to a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Expected {
     pub decision: Decision,
     pub rule: String,
     /// Its place among the approvals.
     pub approval: Option<usize>,
-    /// It is denied because somebody above has spent too much.
+    /// Denied because an ancestor's budget is exhausted.
     pub is_paid_above: bool,
     /// Whether limits were looked at.
     is_limited: bool,
@@ -103,14 +103,14 @@ pub(super) struct Model {
     pub operations: BTreeMap<String, bool>,
     pub approvals: Vec<Approval>,
     pub agents_approve: bool,
-    /// What accounts have spent, by minute.
+    /// Spending per account and minute.
     spent: HashMap<String, BTreeMap<i64, i64>>,
     buckets: HashMap<(usize, u32), (i64, i64)>,
     taken: HashMap<(usize, String, String), Vec<Taken>>,
-    /// When each action was proposed, by the length of the window that was watched.
+    /// Times of proposals, by length of the loop window.
     proposed: HashMap<(usize, What, i64), Vec<i64>>,
     seen: HashMap<usize, i64>,
-    /// How many checks and registrations there were.
+    /// Number of checks and registrations.
     moment: u64,
 }
 
@@ -213,7 +213,7 @@ impl Model {
         self.agents.remove(&who).is_some()
     }
 
-    pub(super) fn sweep(&mut self, now: i64) {
+    pub(super) fn expire(&mut self, now: i64) {
         let is_online = |agent: &Known| agent.registered && !agent.deregistered && !agent.offline;
         self.seen.retain(|who, _| self.agents.get(who).is_some_and(is_online));
         for (who, agent) in self.agents.iter_mut().filter(|(_, agent)| is_online(agent)) {
@@ -223,7 +223,7 @@ impl Model {
         }
     }
 
-    /// Who was seen when is only in memory.
+    /// Drops heartbeats, which are only in memory.
     pub(super) fn restart(&mut self) {
         self.seen.clear();
     }
@@ -313,7 +313,7 @@ impl Model {
             .collect()
     }
 
-    /// Whether it has asked the same too often.
+    /// Reports whether the action repeats too often.
     fn is_loop(&self, ask: &Ask, now: i64) -> bool {
         let Some((count, seconds)) = self.rules.loops else { return false };
         let length = seconds * 1_000_000;
@@ -457,7 +457,7 @@ impl Model {
         !approval.closed && approval.state == State::Waiting && now < approval.expires
     }
 
-    /// What was granted and is not used yet.
+    /// Lists unused grants.
     pub(super) fn granted(&self) -> Vec<(usize, What)> {
         let is_granted = |it: &&Approval| it.state == State::Granted && !it.closed;
         self.approvals.iter().filter(is_granted).map(|it| (it.who, it.what)).collect()
@@ -474,7 +474,7 @@ impl Model {
         counts
     }
 
-    /// Whether an agent may decide what another asked for.
+    /// Reports whether an agent may decide another agent's approval.
     pub(super) fn may_decide(&self, who: usize, place: usize) -> bool {
         let asker = self.approvals[place].who;
         let Some(other) = self.agents.get(&asker) else { return false };

@@ -1,4 +1,4 @@
-//! What must be on record when the day is over.
+//! Expected records at the end of a simulated day.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! Where changes go in a request.
+//! Translation of redactions from paths in the action to paths in the request.
 //!
-//! Rules and the scanner speak of actions: there the command line of a process is one text, `$.command`. A client changes the message that
-//! it sent: there the words are `$.command` and `$.args[0]`. What has no place in the message cannot be changed, so it must not run.
+//! Rules and the scanner address the action, where the command line of a process is one string, `$.command`. A client redacts the request
+//! that it sent, where the words are `$.command` and `$.args[0]`. A redaction without a path in the request cannot be applied, so the
+//! request is denied.
 
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
@@ -19,12 +20,26 @@ use super::action::{command_line, command_words, network_url};
 use super::{AssemblyDoor, DOOR};
 use proctor_engine::Wait;
 
-/// The alarm about an action that was denied because a change has no place in its request.
-const NO_PLACE: &str = "no_place";
+/// Alarm code for a denial because a redaction has no path in the request.
+const NO_REQUEST_PATH: &str = "no_place";
 
-/// The fields that a request has.
+/// Redaction that has no path in the request.
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("`{path}` of the action has no place in this request where it can be changed")]
+struct NotRedactable {
+    /// Path in the action.
+    path: String,
+}
+
+impl NotRedactable {
+    fn new(path: &str) -> NotRedactable {
+        NotRedactable { path: path.to_owned() }
+    }
+}
+
+/// Kind of request, which determines the paths that it has.
 #[derive(Debug, Clone, PartialEq)]
-enum Form {
+enum RequestKind {
     Nothing,
     LlmCall,
     ToolCall,
@@ -34,23 +49,23 @@ enum Form {
     ProcessExec(ProcessExecContext),
 }
 
-impl Form {
-    fn of(request: &CheckActionRequest) -> Form {
+impl RequestKind {
+    fn of(request: &CheckActionRequest) -> RequestKind {
         match request.context.as_ref().and_then(|context| context.action.as_ref()) {
-            None => Form::Nothing,
-            Some(Context::LlmCall(_)) => Form::LlmCall,
-            Some(Context::ToolCall(_)) => Form::ToolCall,
-            Some(Context::ToolResult(_)) => Form::ToolResult,
-            Some(Context::FileOp(_)) => Form::FileOp,
-            Some(Context::NetworkCall(call)) => Form::NetworkCall(call.clone()),
-            Some(Context::ProcessExec(process)) => Form::ProcessExec(process.clone()),
+            None => RequestKind::Nothing,
+            Some(Context::LlmCall(_)) => RequestKind::LlmCall,
+            Some(Context::ToolCall(_)) => RequestKind::ToolCall,
+            Some(Context::ToolResult(_)) => RequestKind::ToolResult,
+            Some(Context::FileOp(_)) => RequestKind::FileOp,
+            Some(Context::NetworkCall(call)) => RequestKind::NetworkCall(call.clone()),
+            Some(Context::ProcessExec(process)) => RequestKind::ProcessExec(process.clone()),
         }
     }
 }
 
 impl AssemblyDoor {
-    /// Names the places of the request in a response, or denies it.
-    pub(super) async fn put_in_place(
+    /// Rewrites the redactions of a response to paths in the request, or denies the request.
+    pub(super) async fn address_redactions(
         &self,
         caller: &Caller,
         request: &CheckActionRequest,
@@ -60,18 +75,16 @@ impl AssemblyDoor {
             return;
         }
         let rules = response.redact.take().map(|redact| redact.rules).unwrap_or_default();
-        match in_request(&self.engine().policy(), &Form::of(request), &rules) {
+        match in_request(&self.engine().policy(), &RequestKind::of(request), &rules) {
             Ok(rules) => response.redact.get_or_insert_default().rules = rules,
-            Err(path) => {
-                let reason = format!(
-                    "{}, and `{path}` of the action has no place in this request where it can be changed",
-                    response.reason
-                );
-                // The decision is on record as one that lets through; that it was not answered is recorded beside it.
+            Err(problem) => {
+                let reason = format!("{}, and {problem}", response.reason);
+                // The recorded decision lets the action through, so the denial gets a record of its own.
                 let about = Json::object().with("decision_id", response.decision_id.as_str());
-                // A deny stays one, recorded or not.
+                // The request is denied even if this record cannot be written.
                 if let Some(room) = self.engine().room(self.engine().due()).await {
-                    let filing = self.engine().file_refusal(room, caller, DOOR, NO_PLACE, &reason, &about);
+                    let filing =
+                        self.engine().file_refusal(room, caller, DOOR, NO_REQUEST_PATH, &reason, &about);
                     let _ = self.engine().filed(filing, Wait::Task).await;
                 }
                 response.reason = reason;
@@ -81,41 +94,44 @@ impl AssemblyDoor {
     }
 }
 
-/// Changes of an action as changes of its request; the error is one that has no place there.
-fn in_request(policy: &Policy, form: &Form, rules: &[RedactRule]) -> Result<Vec<RedactRule>, String> {
+/// Translates redactions of an action to redactions of its request.
+fn in_request(
+    policy: &Policy,
+    kind: &RequestKind,
+    rules: &[RedactRule],
+) -> Result<Vec<RedactRule>, NotRedactable> {
     let mut placed: Vec<RedactRule> = Vec::with_capacity(rules.len());
-    let mut left = Vec::new();
+    let mut derived = Vec::new();
     for rule in rules {
-        match (form, rule.field_path.as_str()) {
-            (Form::ProcessExec(process), "$.command") if !process.args.is_empty() => {
+        match (kind, rule.field_path.as_str()) {
+            (RequestKind::ProcessExec(process), "$.command") if !process.args.is_empty() => {
                 let words = in_words(policy, process, &rule.replacement);
-                placed.extend(words.ok_or_else(|| rule.field_path.clone())?);
+                placed.extend(words.ok_or_else(|| NotRedactable::new(&rule.field_path))?);
             }
-            // It is made of the host and the protocol: those are where it is changed.
-            (Form::NetworkCall(_), "$.url") => left.push(rule),
+            // The URL is derived from host and protocol, so it is checked once those are redacted.
+            (RequestKind::NetworkCall(_), "$.url") => derived.push(rule),
             (_, path) => {
-                let field_path = place(form, path).ok_or_else(|| path.to_owned())?;
+                let field_path = request_path(kind, path).ok_or_else(|| NotRedactable::new(path))?;
                 placed.push(RedactRule { field_path, replacement: rule.replacement.clone() });
             }
         }
     }
-    for rule in left {
-        if !matches!(form, Form::NetworkCall(call) if is_clean_without(policy, call, rule, &placed)) {
-            return Err(rule.field_path.clone());
+    for rule in derived {
+        if !matches!(kind, RequestKind::NetworkCall(call) if is_url_clean(policy, call, rule, &placed)) {
+            return Err(NotRedactable::new(&rule.field_path));
         }
     }
     Ok(placed)
 }
 
-/// Whether the changes of a connection's parts leave nothing to change in the URL that is made of them. Only the scanner's own cut can be
-/// made there.
-fn is_clean_without(
+/// Reports whether the redacted host and protocol yield a URL without secrets. Only redactions by the scanner can be replaced in this way.
+fn is_url_clean(
     policy: &Policy,
     call: &NetworkCallContext,
     rule: &RedactRule,
     placed: &[RedactRule],
 ) -> bool {
-    let is_own_cut = cut(policy, &network_url(call)) == rule.replacement;
+    let is_by_scanner = redact(policy, &network_url(call)) == rule.replacement;
     let mut changed = call.clone();
     for change in placed {
         match change.field_path.as_str() {
@@ -125,35 +141,35 @@ fn is_clean_without(
         }
     }
     let url = network_url(&changed);
-    is_own_cut && cut(policy, &url) == url
+    is_by_scanner && redact(policy, &url) == url
 }
 
-/// The request's name for a place in the action. What `args_json` and `result_json` hold is called `args` and `result`, as in the protocol's
-/// own examples.
-fn place(form: &Form, path: &str) -> Option<String> {
+/// Maps a path in the action to a path in the request. The contents of `args_json` and `result_json` are addressed as `args` and `result`,
+/// as in the protocol's own examples.
+fn request_path(kind: &RequestKind, path: &str) -> Option<String> {
     let rest = path.strip_prefix("$.")?;
     let (root, below) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
-    let field = match (form, root, below) {
-        (Form::ToolCall, "args", _) => "args",
-        (Form::ToolCall, "url", "") => "target_url",
-        (Form::ToolResult, "result", _) => "result",
-        (Form::ToolResult, "url", "") => "source_url",
-        (Form::ToolCall | Form::ToolResult, "name", "") => "tool_name",
-        (Form::ToolCall | Form::ToolResult, "metadata", ".tool_source") => {
+    let field = match (kind, root, below) {
+        (RequestKind::ToolCall, "args", _) => "args",
+        (RequestKind::ToolCall, "url", "") => "target_url",
+        (RequestKind::ToolResult, "result", _) => "result",
+        (RequestKind::ToolResult, "url", "") => "source_url",
+        (RequestKind::ToolCall | RequestKind::ToolResult, "name", "") => "tool_name",
+        (RequestKind::ToolCall | RequestKind::ToolResult, "metadata", ".tool_source") => {
             return Some("$.tool_source".into());
         }
-        (Form::NetworkCall(_), "metadata", ".protocol") => return Some("$.protocol".into()),
-        (Form::NetworkCall(_), "host", "") => "host",
-        (Form::FileOp, "path", "") => "path",
-        (Form::LlmCall, "model", "") => "model",
-        // With words of their own it is a line made of them.
-        (Form::ProcessExec(process), "command", "") if process.args.is_empty() => "command",
+        (RequestKind::NetworkCall(_), "metadata", ".protocol") => return Some("$.protocol".into()),
+        (RequestKind::NetworkCall(_), "host", "") => "host",
+        (RequestKind::FileOp, "path", "") => "path",
+        (RequestKind::LlmCall, "model", "") => "model",
+        // With arguments the action's command line is a join of all words, which `in_words` handles.
+        (RequestKind::ProcessExec(process), "command", "") if process.args.is_empty() => "command",
         _ => return None,
     };
     Some(format!("$.{field}{below}"))
 }
 
-/// A change of the command line as changes of its words. None if the line was changed into another one, which words cannot say.
+/// Translates a redaction of the command line to redactions of its words. `None` if a rule replaced the line by another one.
 fn in_words(policy: &Policy, process: &ProcessExecContext, replacement: &str) -> Option<Vec<RedactRule>> {
     let mut changed = process.clone();
     if replacement == REDACTED_WHOLE {
@@ -161,14 +177,14 @@ fn in_words(policy: &Policy, process: &ProcessExecContext, replacement: &str) ->
     } else {
         let action =
             Action { kind: ActionKind::ProcessExec, command: command_line(process), ..Action::default() };
-        // Only the scanner's own cut can be made word by word.
+        // Only redactions by the scanner can be repeated word by word.
         if prepare(policy, &action, None).facts.command != replacement {
             return None;
         }
-        words_mut(&mut changed).for_each(|word| *word = cut(policy, word));
-        cut_across(policy, &mut changed);
+        words_mut(&mut changed).for_each(|word| *word = redact(policy, word));
+        redact_across_words(policy, &mut changed);
         let line = command_line(&changed);
-        if cut(policy, &line) != line {
+        if redact(policy, &line) != line {
             return None;
         }
     }
@@ -184,10 +200,10 @@ fn in_words(policy: &Policy, process: &ProcessExecContext, replacement: &str) ->
     (!rules.is_empty()).then_some(rules)
 }
 
-/// Replaces the words that only together are a secret, such as the groups of a card's number.
-fn cut_across(policy: &Policy, process: &mut ProcessExecContext) {
+/// Replaces words that only together match a secret, such as the groups of a card number.
+fn redact_across_words(policy: &Policy, process: &mut ProcessExecContext) {
     let line = command_line(process);
-    let clean = cut(policy, &line);
+    let clean = redact(policy, &line);
     if clean == line {
         return;
     }
@@ -210,8 +226,8 @@ fn words_mut(process: &mut ProcessExecContext) -> impl Iterator<Item = &mut Stri
     std::iter::once(&mut process.command).chain(&mut process.args)
 }
 
-/// A text as the policy cuts it.
-fn cut(policy: &Policy, text: &str) -> String {
+/// Redacts a text with the policy's scanner.
+fn redact(policy: &Policy, text: &str) -> String {
     prepare(policy, &Action { text: text.to_owned(), ..Action::default() }, None).facts.text
 }
 
@@ -247,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_cut_from_the_word_that_holds_it() {
+    fn a_secret_is_redacted_in_the_word_that_holds_it() {
         assert_eq!(
             words(&["curl", "-H", "x-key: AKIAQ7W3ERTY5UIOP2XZ", "https://example.com/it's"]).unwrap(),
             [pair("$.args[1]", "x-key: [REDACTED:AwsAccessKey]")]
@@ -259,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_only_together_are_a_secret_all_go() {
+    fn a_secret_across_words_redacts_all_of_them() {
         let card = words(&["pay", "4111", "1111", "1111", "1111", "now"]).unwrap();
         let places: Vec<&str> = card.iter().map(|(place, _)| place.as_str()).collect();
         assert_eq!(places, ["$.args[0]", "$.args[1]", "$.args[2]", "$.args[3]"]);
@@ -267,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn another_line_is_nothing_that_words_can_say() {
+    fn a_replaced_line_has_no_redaction_by_words() {
         let process = process(&["rm", "-rf", "/"]);
         assert_eq!(in_words(&policy(), &process, "echo no"), None);
         let whole = in_words(&policy(), &process, REDACTED_WHOLE).unwrap();
@@ -275,47 +291,50 @@ mod tests {
     }
 
     #[test]
-    fn every_field_has_the_name_that_it_has_in_the_request() {
-        for (form, path, expected) in [
-            (Form::ToolCall, "$.args.a[0]['b c']", Some("$.args.a[0]['b c']")),
-            (Form::ToolCall, "$.args", Some("$.args")),
-            (Form::ToolCall, "$.url", Some("$.target_url")),
-            (Form::ToolCall, "$.name", Some("$.tool_name")),
-            (Form::ToolCall, "$.metadata.tool_source", Some("$.tool_source")),
-            (Form::ToolCall, "$.metadata", None),
-            (Form::ToolCall, "$.command", None),
-            (Form::ToolResult, "$.result", Some("$.result")),
-            (Form::ToolResult, "$.result.key[1]", Some("$.result.key[1]")),
-            (Form::ToolResult, "$.url", Some("$.source_url")),
-            (Form::FileOp, "$.path", Some("$.path")),
-            (Form::NetworkCall(connection("tcp", "db")), "$.host", Some("$.host")),
-            (Form::NetworkCall(connection("tcp", "db")), "$.metadata.protocol", Some("$.protocol")),
-            (Form::LlmCall, "$.model", Some("$.model")),
-            (Form::LlmCall, "$.text", None),
-            (Form::ProcessExec(process(&["ls"])), "$.command", Some("$.command")),
-            (Form::ProcessExec(process(&["ls", "-l"])), "$.command", None),
-            (Form::Nothing, "$.args", None),
+    fn action_paths_map_to_request_paths() {
+        for (kind, path, expected) in [
+            (RequestKind::ToolCall, "$.args.a[0]['b c']", Some("$.args.a[0]['b c']")),
+            (RequestKind::ToolCall, "$.args", Some("$.args")),
+            (RequestKind::ToolCall, "$.url", Some("$.target_url")),
+            (RequestKind::ToolCall, "$.name", Some("$.tool_name")),
+            (RequestKind::ToolCall, "$.metadata.tool_source", Some("$.tool_source")),
+            (RequestKind::ToolCall, "$.metadata", None),
+            (RequestKind::ToolCall, "$.command", None),
+            (RequestKind::ToolResult, "$.result", Some("$.result")),
+            (RequestKind::ToolResult, "$.result.key[1]", Some("$.result.key[1]")),
+            (RequestKind::ToolResult, "$.url", Some("$.source_url")),
+            (RequestKind::FileOp, "$.path", Some("$.path")),
+            (RequestKind::NetworkCall(connection("tcp", "db")), "$.host", Some("$.host")),
+            (RequestKind::NetworkCall(connection("tcp", "db")), "$.metadata.protocol", Some("$.protocol")),
+            (RequestKind::LlmCall, "$.model", Some("$.model")),
+            (RequestKind::LlmCall, "$.text", None),
+            (RequestKind::ProcessExec(process(&["ls"])), "$.command", Some("$.command")),
+            (RequestKind::ProcessExec(process(&["ls", "-l"])), "$.command", None),
+            (RequestKind::Nothing, "$.args", None),
         ] {
-            assert_eq!(place(&form, path).as_deref(), expected, "{form:?} {path}");
+            assert_eq!(request_path(&kind, path).as_deref(), expected, "{kind:?} {path}");
         }
     }
 
     #[test]
-    fn the_url_of_a_connection_is_changed_where_it_comes_from() {
+    fn the_url_of_a_connection_is_redacted_at_its_source() {
         let rule = |path: &str, text: &str| RedactRule { field_path: path.into(), replacement: text.into() };
         let placed = |protocol: &str, host: &str| {
             let call = connection(protocol, host);
-            let url = rule("$.url", &cut(&policy(), &network_url(&call)));
-            let host = rule("$.host", &cut(&policy(), host));
-            in_request(&policy(), &Form::NetworkCall(call), &[host, url])
+            let url = rule("$.url", &redact(&policy(), &network_url(&call)));
+            let host = rule("$.host", &redact(&policy(), host));
+            in_request(&policy(), &RequestKind::NetworkCall(call), &[host, url])
         };
         let host = "AKIAQ7W3ERTY5UIOP2XZ.example.org";
         let [only] = placed("tcp", host).unwrap().try_into().unwrap();
         assert!(only.field_path == "$.host" && only.replacement.contains("[REDACTED:"), "{only:?}");
         // The password is one only in the URL.
         let host = "user:hunter22@db1";
-        assert_eq!(placed("postgres", host).unwrap_err(), "$.url");
-        let other = Form::NetworkCall(connection("tcp", "db"));
-        assert_eq!(in_request(&policy(), &other, &[rule("$.url", "https://else")]).unwrap_err(), "$.url");
+        assert_eq!(placed("postgres", host).unwrap_err().path, "$.url");
+        let other = RequestKind::NetworkCall(connection("tcp", "db"));
+        assert_eq!(
+            in_request(&policy(), &other, &[rule("$.url", "https://else")]).unwrap_err().path,
+            "$.url"
+        );
     }
 }

@@ -1,0 +1,176 @@
+//! Parser of the gate's messages.
+
+use proctor_core::action::{Action, ActionProblem};
+use proctor_core::json::{Json, JsonError};
+use proctor_engine::{Ending, Outcome, Report, Spent};
+use rust_decimal::Decimal;
+
+pub(crate) struct Message {
+    pub agent: String,
+    pub session: String,
+    pub reference: Option<Json>,
+    pub content: Content,
+}
+
+pub(crate) enum Content {
+    Action(Box<Action>),
+    Report(Report),
+}
+
+/// Refusal of a line as malformed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MessageError {
+    #[error("not JSON: {0}")]
+    NotJson(JsonError),
+    #[error("a line holds one JSON object")]
+    NotAnObject,
+    #[error("`door` is not for the caller to say")]
+    Door,
+    #[error("an action cannot be sent together with `outcome` or `observation`")]
+    ActionAndReport,
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Action(Vec<ActionProblem>),
+    #[error("`{name}` is a string, this is {found}")]
+    NotAString { name: &'static str, found: &'static str },
+    #[error("`outcome.cost_usd` is not an amount")]
+    Cost,
+    #[error("`outcome.tokens` is not a number of tokens")]
+    Tokens,
+    #[error("`outcome.ok` is true or false")]
+    NotBoolean,
+    #[error("`outcome.decision_id` is the `decision_id` of an answer")]
+    DecisionId,
+    #[error("`observation.code` says what kind of thing it is")]
+    Code,
+    #[error("`{0}` is an object")]
+    ReportNotAnObject(&'static str),
+    #[error("unknown member `{report}.{name}`: did you mean `{nearest}`?")]
+    MisspeltMember { report: &'static str, name: String, nearest: &'static str },
+    #[error("unknown member `{report}.{name}`: known are {}", .known.join(", "))]
+    UnknownMember { report: &'static str, name: String, known: &'static [&'static str] },
+}
+
+/// Parses a line: an action with `session`, `agent` and `ref` beside its own members, or a report in `outcome` or `observation`.
+pub(crate) fn read_message(line: &[u8], door: &str) -> Result<Message, MessageError> {
+    let value = Json::parse(line).map_err(MessageError::NotJson)?;
+    let Json::Object(members) = value else { return Err(MessageError::NotAnObject) };
+    let mut message = Message {
+        agent: String::new(),
+        session: String::new(),
+        reference: None,
+        content: Content::Action(Box::default()),
+    };
+    let mut action = Vec::new();
+    let mut report = None;
+    for (name, member) in members {
+        match name.as_str() {
+            "session" => message.session = text("session", &member)?,
+            "agent" => message.agent = text("agent", &member)?,
+            "ref" => message.reference = Some(member),
+            "door" => return Err(MessageError::Door),
+            "outcome" => report = Some(read_outcome(&member)?),
+            "observation" => report = Some(read_observation(&member)?),
+            _ => action.push((name, member)),
+        }
+    }
+    message.content = match report {
+        Some(_) if !action.is_empty() => return Err(MessageError::ActionAndReport),
+        Some(report) => Content::Report(report),
+        None => {
+            let mut action = Action::from_json(&Json::Object(action)).map_err(MessageError::Action)?;
+            door.clone_into(&mut action.door);
+            Content::Action(Box::new(action))
+        }
+    };
+    Ok(message)
+}
+
+fn text(name: &'static str, value: &Json) -> Result<String, MessageError> {
+    value
+        .as_str()
+        .map(str::to_owned)
+        .ok_or_else(|| MessageError::NotAString { name, found: value.type_name() })
+}
+
+fn read_outcome(value: &Json) -> Result<Report, MessageError> {
+    known_members(value, "outcome", &["decision_id", "ok", "result", "tokens", "cost_usd"])?;
+    let decision = value.get("decision_id").and_then(Json::as_str).and_then(|id| id.parse().ok());
+    let amount =
+        |literal: &str| Decimal::from_str_exact(literal).ok().filter(|amount| !amount.is_sign_negative());
+    let cost_usd = match value.get("cost_usd") {
+        None => None,
+        Some(Json::Number(literal)) => Some(amount(literal).ok_or(MessageError::Cost)?),
+        Some(Json::String(literal)) => Some(amount(literal).ok_or(MessageError::Cost)?),
+        Some(_) => return Err(MessageError::Cost),
+    };
+    let tokens = match value.get("tokens") {
+        None => None,
+        Some(tokens) => Some(tokens.as_u64().ok_or(MessageError::Tokens)?),
+    };
+    let ok = value.get("ok").map_or(Some(true), Json::as_bool).ok_or(MessageError::NotBoolean)?;
+    Ok(Report::Outcome(Outcome {
+        decision: decision.ok_or(MessageError::DecisionId)?,
+        sequence: None,
+        ending: if ok { Ending::Ok } else { Ending::Failed },
+        result: value.get("result").cloned().unwrap_or_default(),
+        tokens,
+        cost_usd,
+        binding: None,
+    }))
+}
+
+fn read_observation(value: &Json) -> Result<Report, MessageError> {
+    known_members(value, "observation", &["code", "data"])?;
+    let code = value.get("code").and_then(Json::as_str).ok_or(MessageError::Code)?;
+    Ok(Report::Observation {
+        code: code.to_owned(),
+        data: value.get("data").cloned().unwrap_or_default(),
+        alarms: Vec::new(),
+        spent: Spent::default(),
+    })
+}
+
+fn known_members(
+    value: &Json,
+    report: &'static str,
+    known: &'static [&'static str],
+) -> Result<(), MessageError> {
+    let members = value.as_object().ok_or(MessageError::ReportNotAnObject(report))?;
+    match members.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some((name, _)) => Err(match proctor_core::nearest(name, known) {
+            Some(nearest) => MessageError::MisspeltMember { report, name: name.clone(), nearest },
+            None => MessageError::UnknownMember { report, name: name.clone(), known },
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(line: &str) -> String {
+        read_message(line.as_bytes(), "gate").err().unwrap().to_string()
+    }
+
+    #[test]
+    fn messages_are_read_strictly() {
+        let message = read_message(
+            br#"{"tool":"bash","args":{"command":"ls"},"session":"s","agent":"a","ref":7}"#,
+            "gate",
+        )
+        .unwrap();
+        assert_eq!(
+            (message.session.as_str(), message.agent.as_str(), message.reference),
+            ("s", "a", Some(Json::from(7u8)))
+        );
+        let Content::Action(action) = message.content else { panic!("an action") };
+        assert_eq!(action.door, "gate");
+        assert!(problem("[1]").contains("one JSON object"));
+        assert!(problem("{").contains("not JSON"));
+        assert!(problem(r#"{"tool":"x","outcome":{"decision_id":"y"}}"#).contains("decision_id"));
+        assert!(problem(r#"{"outcome":{"decison_id":"y"}}"#).contains("did you mean `decision_id`"));
+        assert!(problem(r#"{"tool":1}"#).contains("expected a string"));
+        assert!(problem(r#"{"observation":{"data":1}}"#).contains("code"));
+    }
+}
