@@ -10,6 +10,20 @@ use proctor_policy::policy::{Policy, Source, SourceRole, module_name};
 /// The most bytes of a source that are read; documents have a lower limit of their own.
 const MAX_SOURCE: u64 = 4 << 20;
 
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadFileError {
+    /// The operating system refused.
+    #[error("{}", describe(.0))]
+    Io(#[from] std::io::Error),
+    /// The file is over the limit.
+    #[error("{0} bytes are over the limit of {MAX_SOURCE}")]
+    TooLong(u64),
+    /// The file grew over the limit while it was read, or has no length of its own.
+    #[error("more than {MAX_SOURCE} bytes")]
+    Growing,
+}
+
 /// Reads and compiles the policy at `path`: a file, or a folder whose `*.yaml`, `*.yml` and `*.json` files are its documents.
 pub fn load(path: &Path) -> Result<Policy, Vec<Problem>> {
     Policy::compile(read_sources(path)?)
@@ -23,7 +37,7 @@ pub fn read_sources(path: &Path) -> Result<Vec<Source>, Vec<Problem>> {
         let name = file.to_string_lossy().into_owned();
         match read_bounded(&file) {
             Ok(bytes) => sources.push(Source { role: SourceRole::Document, name, bytes }),
-            Err(problem) => problems.push(problem_in(&name, problem)),
+            Err(problem) => problems.push(problem_in(&name, problem.to_string())),
         }
     }
     let mut modules: Vec<Source> = Vec::new();
@@ -84,16 +98,16 @@ fn document_files(path: &Path) -> Result<Vec<PathBuf>, Vec<Problem>> {
 }
 
 /// Reads a file of at most 4 MiB.
-pub fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
-    let file = File::open(path).map_err(|error| describe(&error))?;
+pub fn read_bounded(path: &Path) -> Result<Vec<u8>, ReadFileError> {
+    let file = File::open(path)?;
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     if length > MAX_SOURCE {
-        return Err(format!("{length} bytes are over the limit of {MAX_SOURCE}"));
+        return Err(ReadFileError::TooLong(length));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_SOURCE + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
+    file.take(MAX_SOURCE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_SOURCE {
-        return Err(format!("more than {MAX_SOURCE} bytes"));
+        return Err(ReadFileError::Growing);
     }
     Ok(bytes)
 }
