@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_net::auth::Credentials;
-use proctor_net::unix::{UnixOptions, UnixSocket};
 use proctor_clients::ahp::server::{AhpServer, EventHandler, HandlerError, Peer, grpc, http, websocket};
 use proctor_clients::ahp::{AhpEvent, Decision};
+use proctor_net::auth::Credentials;
 use proctor_net::listen::{self, ListenOptions};
+use proctor_net::unix::{UnixOptions, UnixSocket};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Barrier;

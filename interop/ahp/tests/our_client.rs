@@ -12,9 +12,9 @@ use std::process::Command;
 use interop_ahp::process::Server;
 use interop_ahp::samples::{KINDS, event, full_event, payload, typed};
 use interop_ahp::{Way, on_every_transport};
-use proctor_core::json::Json;
 use proctor_clients::ahp::client::{AhpClient, AhpError, ClientOptions, Transport};
 use proctor_clients::ahp::{AhpEvent, Decision, EventType};
+use proctor_core::json::Json;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
