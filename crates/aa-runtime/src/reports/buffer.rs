@@ -24,7 +24,7 @@ const MAGIC: &[u8; 8] = b"aaevent1";
 /// Header: the magic, and the offset of the first unacknowledged record.
 const HEADER: u64 = HEADER_LEN as u64;
 const HEADER_LEN: usize = 16;
-/// Record header: a length, and the first bytes of a digest.
+/// Frame header: a length, and the first bytes of a digest.
 const RECORD_HEAD: usize = 12;
 /// Longest record: tag, length and the longest payload.
 const MAX_RECORD: usize = MAX_PAYLOAD + 16;
@@ -59,7 +59,7 @@ pub(crate) enum AppendError {
     /// The event does not fit into a frame.
     #[error("{0}")]
     Frame(#[from] FrameError),
-    /// The frame's length does not fit into the record header.
+    /// The frame's length does not fit into the frame header.
     #[error("{0}")]
     Length(#[from] std::num::TryFromIntError),
     /// The file has reached its size limit.

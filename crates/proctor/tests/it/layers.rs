@@ -33,7 +33,13 @@ fn violations(room: &str, named: &BTreeSet<String>) -> Vec<String> {
                 _ => true,
             }
     };
-    named.iter().filter(is_wrong).map(|other| format!("{room} names {other}")).collect()
+    // A room's own name stands in texts of its own.
+    named
+        .iter()
+        .filter(|other| *other != room)
+        .filter(is_wrong)
+        .map(|other| format!("{room} names {other}"))
+        .collect()
 }
 
 /// The rooms that a manifest's ordinary and build dependencies name.

@@ -6,7 +6,7 @@
 //! Limits of what the chain proves:
 //! - It has no key. A process that can write the file can write a new history whose hashes fit.
 //! - Entries removed at the end leave no trace.
-//! - The hash puts neither a length before the payload nor a mark before an optional field. The same bytes under
+//! - The hash puts neither a length before the payload nor a tag before an optional field. The same bytes under
 //!   another name, as a root agent that becomes the parent agent, have the same hash.
 //!
 //! ```
