@@ -15,8 +15,6 @@ use super::summary;
 pub(crate) const MAX_LISTED: usize = 20;
 /// Most facts about locations of hits.
 const MAX_LOCATIONS: usize = 5;
-/// Most file names that are compared with a misspelt word.
-const MAX_COMPARED: usize = 2000;
 
 /// Inputs of an answer.
 pub(crate) struct Context<'a> {
@@ -132,9 +130,6 @@ impl Context<'_> {
         } else {
             format!("nothing that may be seen answers to {}", self.label())
         };
-        if let Some((word, name)) = self.misspelt() {
-            scope_hints.push(format!("did you mean `{name}` instead of `{word}`?"));
-        }
         let (folders, files) = summary::top(&self.walk.files, self.view);
         if !folders.is_empty() {
             scope_hints.push(format!("folders: {}", folders.join(", ")));
@@ -153,37 +148,16 @@ impl Context<'_> {
             metadata: self.metadata(),
         }
     }
-
-    /// Word of the question that nearly matches the name of a visible file, with that file.
-    fn misspelt(&self) -> Option<(String, String)> {
-        let names: Vec<(&str, &str)> = self
-            .walk
-            .files
-            .iter()
-            .take(MAX_COMPARED)
-            .filter_map(|file| {
-                let name = file.rsplit('/').next()?;
-                let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-                (stem.len() > 2).then_some((stem, file.as_str()))
-            })
-            .collect();
-        let stems: Vec<&str> = names.iter().map(|(stem, _)| *stem).collect();
-        self.question.words.texts().filter(|word| word.len() > 3).find_map(|word| {
-            let near = proctor_core::nearest(word, &stems)?;
-            let (_, file) = names.iter().find(|(stem, file)| *stem == near && (self.view.sees)(file))?;
-            Some(((self.view.cut)(word), (self.view.cut)(file)))
-        })
-    }
 }
 
 /// Location of a hit. Only a snippet that contains the label literally is stated as a match; any other "may answer".
 fn location_fact(hit: &Hit, label: &str) -> Fact {
     let (path, line) = (&hit.path, hit.line);
     let as_asked = hit.text.to_lowercase().contains(label.trim_matches('`').to_lowercase().as_str());
-    let content = match (as_asked, hit.defines) {
-        (true, true) => format!("{label} seems to be defined in `{path}`, line {line}"),
-        (true, false) => format!("{label} is found in `{path}`, line {line}"),
-        (false, _) => format!("`{path}`, line {line}, may answer to {label}"),
+    let content = if as_asked {
+        format!("{label} is found in `{path}`, line {line}")
+    } else {
+        format!("`{path}`, line {line}, may answer to {label}")
     };
     fact(content, format!("{path}:{line}"), hit.relevance)
 }

@@ -60,8 +60,6 @@ pub struct Hit {
     pub line: usize,
     /// Whether that line contains a search word.
     pub found: bool,
-    /// Whether that line defines a search word.
-    pub defines: bool,
     /// Snippet.
     pub text: String,
     /// Relevance from 0 to 1.
@@ -84,7 +82,6 @@ pub fn search(
     let words = &question.words;
     let mut found = Found::default();
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
-    let mut looked_at = 0_usize;
     let mut read_bytes = 0_usize;
     for (path, in_path) in promising_first(files, question, view) {
         if Instant::now() >= view.search_until || read_bytes >= MAX_READ_BYTES {
@@ -94,7 +91,6 @@ pub fn search(
         if !(view.in_scope)(path) {
             continue;
         }
-        looked_at += 1;
         if words.is_empty() {
             if (view.sees)(path) {
                 candidates.push(Candidate { path, strengths: Vec::new() });
@@ -113,7 +109,7 @@ pub fn search(
             candidates.push(Candidate { path, strengths });
         }
     }
-    let ranked = rank(words, candidates, looked_at);
+    let ranked = rank(words, candidates);
     found.matched = ranked.len();
     let mut left = limits.bytes;
     for (path, relevance) in ranked.into_iter().take(limits.results) {
@@ -163,8 +159,7 @@ fn show(
     let text = (view.cut)(&folder.read(path)?);
     let path = (view.cut)(path);
     let part = snippet(&text, words, line, span, max_bytes.checked_sub(path.len())?)?;
-    let (line, found, defines) = (part.line, part.found, part.defines);
-    Some(Hit { path, line, found, defines, text: part.text, relevance })
+    Some(Hit { path, line: part.line, found: part.found, text: part.text, relevance })
 }
 
 /// Files that match the pattern, sorted by the strength of the words in their paths, with those strengths.
@@ -196,13 +191,12 @@ fn in_both(in_text: &[f32], in_path: &[f32]) -> Vec<f32> {
 }
 
 /// Candidates with their scores, best first.
-fn rank<'a>(words: &Words, candidates: Vec<Candidate<'a>>, looked_at: usize) -> Vec<(&'a str, f32)> {
+fn rank<'a>(words: &Words, candidates: Vec<Candidate<'a>>) -> Vec<(&'a str, f32)> {
     if words.is_empty() {
         return candidates.into_iter().map(|candidate| (candidate.path, 1.0)).collect();
     }
-    let (paths, strengths): (Vec<&str>, Vec<Vec<f32>>) =
-        candidates.into_iter().map(|candidate| (candidate.path, candidate.strengths)).unzip();
-    let mut ranked: Vec<(&str, f32)> = paths.into_iter().zip(words.scores(&strengths, looked_at)).collect();
+    let mut ranked: Vec<(&str, f32)> =
+        candidates.iter().map(|candidate| (candidate.path, words.score(&candidate.strengths))).collect();
     ranked.sort_by(|(path, score), (other_path, other)| {
         other.total_cmp(score).then_with(|| path.cmp(other_path))
     });

@@ -6,36 +6,6 @@ use super::words::{Words, beginning};
 const MAX_LINE_BYTES: usize = 400;
 /// Bytes that a shortened line keeps before the match.
 const LEAD_BYTES: usize = 80;
-/// Score bonus of a line that defines a name over one that uses it.
-const DEFINES: f32 = 1.5;
-
-/// Keywords that precede a definition, in many languages.
-const DEFINING: &[&str] = &[
-    "class",
-    "const",
-    "def",
-    "defn",
-    "enum",
-    "fn",
-    "func",
-    "function",
-    "impl",
-    "interface",
-    "macro",
-    "mod",
-    "module",
-    "package",
-    "proc",
-    "record",
-    "rule",
-    "static",
-    "struct",
-    "sub",
-    "table",
-    "trait",
-    "type",
-    "union",
-];
 
 /// Context lines around the best line.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +23,6 @@ pub(crate) struct Snippet {
     pub line: usize,
     /// Whether that line contains a search word.
     pub found: bool,
-    /// Whether that line defines a search word.
-    pub defines: bool,
     /// Text of the extract.
     pub text: String,
 }
@@ -92,7 +60,6 @@ pub(crate) fn snippet(
     (!text.trim().is_empty()).then(|| Snippet {
         line: best.index + 1,
         found: best.score > 0.0,
-        defines: best.defines,
         text: text.to_owned(),
     })
 }
@@ -101,7 +68,6 @@ pub(crate) fn snippet(
 struct BestLine {
     index: usize,
     score: f32,
-    defines: bool,
 }
 
 /// First of the best matching lines; the first line if none matches.
@@ -112,16 +78,9 @@ fn best_line(lines: &[&str], words: &Words) -> BestLine {
     }
     for (index, line) in lines.iter().enumerate() {
         let lower = line.to_lowercase();
-        let strengths = words.strengths(&lower);
-        let found = words.weigh(&strengths);
-        if found <= 0.0 {
-            continue;
-        }
-        let defines = strengths.iter().any(|strength| *strength >= 1.0)
-            && lower.split(|sign: char| !sign.is_alphanumeric()).any(|word| DEFINING.contains(&word));
-        let score = if defines { found * DEFINES } else { found };
+        let score = words.weigh(&words.strengths(&lower));
         if score > best.score {
-            best = BestLine { index, score, defines };
+            best = BestLine { index, score };
         }
     }
     best
@@ -159,12 +118,7 @@ mod tests {
         let found = snippet(text, &words("parse_frame"), None, SPAN, 1000).unwrap();
         assert_eq!(
             found,
-            Snippet {
-                line: 5,
-                found: true,
-                defines: true,
-                text: "four\nfn parse_frame() {\n  body\n}".into()
-            }
+            Snippet { line: 2, found: true, text: "one\ncall parse_frame()\nthree\nfour".into() }
         );
         let at = snippet(text, &words("parse_frame"), Some(2), SPAN, 1000).unwrap();
         assert_eq!((at.line, at.text.as_str()), (2, "one\ncall parse_frame()\nthree\nfour"));

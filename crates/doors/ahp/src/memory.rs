@@ -189,17 +189,14 @@ fn choose(memories: Vec<Remembered>, query: &str, most: usize) -> Vec<Fact> {
     if words.is_empty() {
         return memories.into_iter().take(most).map(|memory| fact(memory, UNASKED)).collect();
     }
-    let total = memories.len();
-    let (matched, strengths): (Vec<Remembered>, Vec<Vec<f32>>) = memories
+    let mut scored: Vec<(Remembered, f32)> = memories
         .into_iter()
         .map(|memory| {
-            let strengths = words.strengths(&memory.content.to_lowercase());
-            (memory, strengths)
+            let score = words.score(&words.strengths(&memory.content.to_lowercase()));
+            (memory, score)
         })
-        .filter(|(_, strengths)| strengths.iter().any(|strength| *strength > 0.0))
-        .unzip();
-    let mut scored: Vec<(Remembered, f32)> =
-        matched.into_iter().zip(words.scores(&strengths, total)).collect();
+        .filter(|(_, score)| *score > 0.0)
+        .collect();
     // A stable sort: of equal score, the newest stay first.
     scored.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let best = scored.first().map_or(0.0, |(_, score)| *score);
