@@ -298,21 +298,6 @@ impl fmt::Display for NoteSignature {
     }
 }
 
-/// Reads any bytes as a note and checks the law that a note that is read prints back as it was.
-///
-/// For drivers that throw random bytes at it; an error means the law is broken.
-pub fn fuzz_note(data: &[u8]) -> Result<(), String> {
-    let Ok(note) = Note::parse(data) else { return Ok(()) };
-    let printed = note.to_string();
-    if printed.as_bytes() != data {
-        return Err(format!("a note was read but prints differently: {printed:?}"));
-    }
-    if Note::parse(printed.as_bytes()).as_ref() != Ok(&note) {
-        return Err(format!("a printed note reads differently: {printed:?}"));
-    }
-    Ok(())
-}
-
 /// The message that a witness signs: a header for domain separation, the time, and the text.
 fn cosigned_message(time: u64, text: &str) -> String {
     format!("cosignature/v1\ntime {time}\n{text}")
