@@ -12,6 +12,8 @@ use proctor_follow::{StartError, UnknownEvent};
 use proctor_ledger::{OpenError, ReadError};
 use proctor_system::private::PrivateError;
 
+use crate::config::ConfigError;
+
 /// All went well.
 pub const OK: u8 = 0;
 /// The tool itself failed or was called wrongly.
@@ -81,6 +83,7 @@ macro_rules! failures {
 
 failures!(
     CommandError,
+    ConfigError,
     CredentialError,
     EngineError,
     OpenError,

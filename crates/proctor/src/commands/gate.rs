@@ -13,7 +13,7 @@ use proctor_net::lines::{self, Line, MAX_MESSAGE};
 
 use super::Context;
 use crate::access::{Access, GATE, Owner};
-use crate::failure::{OK, Outcome};
+use crate::failure::{Failure, OK, Outcome};
 use proctor_door_gate::PendingAnswer;
 use proctor_engine::access::{Relay, local_caller};
 use proctor_engine::in_flight::Room;
@@ -37,7 +37,8 @@ pub(super) fn run(context: &Context) -> Outcome {
         remember(&engine, own);
     }
     let stream = Arc::new(Stream::default());
-    stop_on_signals(&engine, &stream, config.engine.answer)?;
+    stop_on_signals(&engine, &stream, config.engine.answer)
+        .map_err(|error| Failure::from(error.to_string()))?;
     let (sender, receiver) = sync_channel(WAITING_ANSWERS);
     std::thread::scope(|scope| {
         let stream = &stream;
@@ -81,7 +82,7 @@ enum Ticket {
     Ready(String),
 }
 
-fn open(context: &Context) -> Result<Backend, crate::failure::Failure> {
+fn open(context: &Context) -> Result<Backend, Failure> {
     match Access::open(&context.config, GATE)? {
         Access::Owner(Owner { engine, .. }) => {
             for weakening in engine.policy().weakenings() {
@@ -249,10 +250,9 @@ fn stop_on_signals(
     engine: &Arc<Mutex<Option<Arc<Engine>>>>,
     stream: &Arc<Stream>,
     answer: std::time::Duration,
-) -> Result<(), String> {
+) -> std::io::Result<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals =
-        signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
     let (engine, stream) = (Arc::clone(engine), Arc::clone(stream));
     std::thread::Builder::new()
         .name("signals".to_owned())
@@ -266,5 +266,4 @@ fn stop_on_signals(
             }
         })
         .map(|_| ())
-        .map_err(|error| error.to_string())
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use proctor_aa_runtime::{Framing, Launch, Settings};
+use proctor_aa_runtime::{Framing, Launch, RunError, Settings, SettingsError};
 use proctor_engine::state_dir::StateDir;
 
 use super::attest_engine::variable;
-use crate::config::{Config, Overrides};
+use crate::config::{Config, ConfigError, Overrides};
 use crate::failure::FAILED;
 use crate::output;
 
@@ -31,6 +31,19 @@ struct Flags {
     socket: Option<PathBuf>,
 }
 
+/// Error of preparing or running the program.
+#[derive(Debug, thiserror::Error)]
+enum ProgramError {
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error("working directory: {0}")]
+    WorkingDirectory(#[source] std::io::Error),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
 /// Runs the program with what stands after its name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     let flags: Flags = match super::flags("aa-runtime", arguments) {
@@ -43,8 +56,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
         crate::logging::raw(&format!("aa-runtime listening on {} (framing {framing})", path.display()));
     };
     let launch = Launch { framing, socket: flags.socket, ready: &ready };
-    let outcome = prepare()
-        .and_then(|settings| proctor_aa_runtime::run(&launch, settings).map_err(|error| error.to_string()));
+    let outcome = prepare().and_then(|settings| Ok(proctor_aa_runtime::run(&launch, settings)?));
     crate::logging::flush();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -56,8 +68,8 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
 }
 
 /// The settings, with the gateway of a state directory if none is named.
-fn prepare() -> Result<Settings, String> {
-    let mut settings = Settings::read(&variable).map_err(|error| error.to_string())?;
+fn prepare() -> Result<Settings, ProgramError> {
+    let mut settings = Settings::read(&variable)?;
     if !settings.unused.is_empty() {
         log::info!("not used by this program: {}", settings.unused.join(", "));
     }
@@ -73,8 +85,8 @@ fn prepare() -> Result<Settings, String> {
 }
 
 /// The gateway of the state directory, if something names one.
-fn own_gateway() -> Result<Option<String>, String> {
-    let directory = std::env::current_dir().map_err(|error| format!("working directory: {error}"))?;
+fn own_gateway() -> Result<Option<String>, ProgramError> {
+    let directory = std::env::current_dir().map_err(ProgramError::WorkingDirectory)?;
     let named = variable("PROCTOR_STATE").filter(|value| !value.is_empty()).map(PathBuf::from);
     let config = Config::load(&directory, &Overrides { state: named.clone(), ..Overrides::default() })?;
     if named.is_none() && !config.state_is_named {
