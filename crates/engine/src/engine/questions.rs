@@ -13,7 +13,7 @@ use proctor_policy::judge::{Request, judge};
 use proctor_policy::prepare::prepare;
 use proctor_policy::state::{ApprovalInfo, Registry};
 
-use super::{Engine, EngineError, Proposal, Room};
+use super::{Engine, EngineError, Proposal, QueueReservation};
 
 impl Engine {
     /// What the decision on an action would be now. Nothing is recorded, charged or asked.
@@ -98,7 +98,7 @@ impl Engine {
     /// Our identifier of a session; it begins if it has not begun.
     pub fn begin_session(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         caller: &Caller,
         agent: &str,
         session: &str,
@@ -109,7 +109,7 @@ impl Engine {
             agent: agent.to_owned(),
             session: session.to_owned(),
         };
-        let mut inner = self.turn(room)?;
+        let mut inner = self.lock_for_append(reservation)?;
         self.session(&mut inner, &key, caller, door, Wake::Writer)
     }
 

@@ -24,7 +24,7 @@ use crate::programs::attest_engine::{recorder, variable};
 use proctor_door_attest::{Batch, Evaluator, Recorder, Settings};
 use proctor_engine::access::open_reader;
 use proctor_engine::policy_files;
-use proctor_engine::truncated::without_torn_words;
+use proctor_engine::truncated::drop_partial_words;
 use proctor_report::{Conclusion, Ending, Entry, Findings, NOT_RUN};
 use proctor_system::{SystemClock, SystemRandomness};
 
@@ -212,7 +212,7 @@ fn stopped_by(assertions: &[Assertion<'_>], batch: &Batch) -> String {
 
 /// A text of the trace as it may go to logs and reports.
 fn cut(policy: &Policy, text: &str) -> String {
-    redact_text(policy, &without_torn_words(text))
+    redact_text(policy, &drop_partial_words(text))
 }
 
 fn print(context: &Context, findings: &Findings) -> Result<(), Failure> {

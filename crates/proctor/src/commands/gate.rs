@@ -16,7 +16,7 @@ use crate::access::{Access, GATE, Owner};
 use crate::failure::{Failure, OK, Outcome};
 use proctor_door_gate::PendingAnswer;
 use proctor_engine::access::{Relay, local_caller};
-use proctor_engine::in_flight::Room;
+use proctor_engine::in_flight::InFlightBytes;
 use proctor_engine::policy_watch;
 use proctor_engine::{Answer, Engine};
 
@@ -46,7 +46,7 @@ pub(super) fn run(context: &Context) -> Outcome {
             write_answers(&receiver, stream);
             // Both tell the reader that nobody answers any more.
             drop(receiver);
-            stream.room.open_wide();
+            stream.in_flight.release_all();
         });
         read_lines(context, &caller, access, &engine, &sender, stream);
         drop(sender);
@@ -58,7 +58,7 @@ pub(super) fn run(context: &Context) -> Outcome {
 /// What the two ends of the stream share.
 #[derive(Default)]
 struct Stream {
-    room: Room,
+    in_flight: InFlightBytes,
     /// The program is about to end: nothing more is decided.
     stopping: AtomicBool,
 }
@@ -130,7 +130,7 @@ fn read_lines(
             Line::Text(line) => line.len(),
             Line::TooLong(_) => 0,
         };
-        stream.room.take(bytes);
+        stream.in_flight.acquire(bytes);
         if stream.stopping.load(Ordering::SeqCst) {
             return;
         }
@@ -206,7 +206,7 @@ fn write_answers(receiver: &Receiver<(Ticket, usize)>, stream: &Stream) {
         if writeln!(output, "{line}").is_err() {
             return;
         }
-        stream.room.give_back(bytes);
+        stream.in_flight.release(bytes);
         next = match receiver.try_recv() {
             Ok(ticket) => Some(ticket),
             Err(_) => {
@@ -259,7 +259,7 @@ fn stop_on_signals(
         .spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 stream.stopping.store(true, Ordering::SeqCst);
-                stream.room.wait_until_empty(answer.min(std::time::Duration::from_secs(5)));
+                stream.in_flight.wait_until_empty(answer.min(std::time::Duration::from_secs(5)));
                 drain(&engine);
                 crate::logging::flush();
                 std::process::exit(128 + signal);
