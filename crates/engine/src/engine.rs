@@ -51,7 +51,7 @@ use queued::RecordDraft;
 use reservation::AppendGuard;
 use sessions::Sessions;
 
-/// How often a decision is taken again when the state that it was taken on did not hold.
+/// Attempts at a decision whose state turns out to be stale.
 const TRIES: usize = 3;
 
 /// An action as a door hands it over.
@@ -81,7 +81,7 @@ pub struct Parts {
     pub randomness: Arc<dyn Randomness>,
     /// Looks up real paths; only for agents on this host.
     pub resolver: Option<Box<dyn PathResolver + Send + Sync>>,
-    /// How long an answer may take before it is deny.
+    /// Time limit of an answer; after it the answer is deny.
     pub answer: Duration,
 }
 

@@ -37,7 +37,7 @@ pub struct NoteSignature {
     signature: Vec<u8>,
 }
 
-/// Why a signature line of a note is malformed.
+/// Syntax error in a signature line of a note.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureLineError {
     /// The line does not end in a newline.
@@ -60,13 +60,13 @@ pub enum SignatureLineError {
     NoBytes,
 }
 
-/// Why a note was refused, could not be signed, or does not carry a signature.
+/// Error of parsing, signing or verifying a note.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
     /// The note is too large.
     #[error("the note has {bytes} bytes; at most 65536 are allowed")]
     TooLarge {
-        /// How many bytes it has.
+        /// Length in bytes.
         bytes: usize,
     },
     /// The note is not text.

@@ -73,7 +73,7 @@ pub fn remaining(policy: &Policy, input: &Input, answers: &dyn AnswerSource) -> 
     left.collect()
 }
 
-/// Which limits lose a share of 80, 95 or 100 per cent to these amounts, those of the agents above the caller too: of each limit the
+/// Limits that lose a share of 80, 95 or 100 per cent to these amounts, those of the agents above the caller too: of each limit the
 /// largest. A limit whose spending is not known loses none.
 pub fn crossings(
     policy: &Policy,

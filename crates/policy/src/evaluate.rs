@@ -1,4 +1,4 @@
-//! The decision. A pure function of policy, input and the answers of answers: the live gate, tests, explanations and
+//! The decision. A pure function of policy, input and the answers about the past: the live gate, tests, explanations and
 //! re-derivation all come here.
 
 mod anomalies;

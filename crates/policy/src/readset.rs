@@ -42,7 +42,7 @@ impl ReadSet {
     }
 }
 
-/// Passes questions on and keeps them with their answers, each once.
+/// An answer source that records each question with its answer, once.
 pub struct RecordingSource<'a> {
     answers: &'a dyn AnswerSource,
     asked: RefCell<Asked>,
@@ -78,7 +78,7 @@ impl Asked {
 }
 
 impl<'a> RecordingSource<'a> {
-    /// Around another answers.
+    /// Wraps another source.
     pub fn new(answers: &'a dyn AnswerSource) -> RecordingSource<'a> {
         RecordingSource { answers, asked: RefCell::default() }
     }
@@ -90,7 +90,7 @@ impl<'a> RecordingSource<'a> {
 }
 
 impl AnswerSource for RecordingSource<'_> {
-    /// A question that was asked before gets the same answer. One that the memory cannot answer is not kept: it has no
+    /// A question that was asked before gets the same answer. One that the source cannot answer is not kept: it has no
     /// answer in the read-set either.
     fn answer(&self, question: &Question) -> Option<Answer> {
         let mut asked = self.asked.borrow_mut();
@@ -106,7 +106,7 @@ impl AnswerSource for RecordingSource<'_> {
     }
 }
 
-/// Answers from a read-set, and nothing else.
+/// An answer source that replays a read-set, and knows nothing else.
 pub struct ReplaySource<'a> {
     asked: &'a [(Question, Answer)],
 }

@@ -49,7 +49,7 @@ pub use view::StateView;
 /// Retention of spending, idle sessions and the minutes of decisions: 33 days, a month and a bit.
 const KEPT_MINUTES: i64 = 33 * 24 * 60;
 
-/// Bounds of the state. An overflow denies whatever asks the memory concerned.
+/// Bounds of the state. An overflow denies every action whose decision asks for the part concerned.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Different tools in one session.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::cli::{AhpArgs, AssemblyArgs};
 
-/// What the file may say. Unknown keys are refused.
+/// Keys of the file. Unknown keys are refused.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -115,9 +115,9 @@ pub struct Config {
     pub trusted: Option<PathBuf>,
     /// The file that was read.
     pub file: Option<PathBuf>,
-    /// Where HTTP listens.
+    /// Address of HTTP.
     pub http: SocketAddr,
-    /// Where gRPC listens.
+    /// Address of gRPC.
     pub grpc: SocketAddr,
     /// Certificates, if connections are encrypted.
     pub tls: Option<TlsFiles>,
@@ -125,7 +125,7 @@ pub struct Config {
     pub ahp: AhpSettings,
     /// The door of Agent Assembly.
     pub assembly: AssemblyConfig,
-    /// Where events go.
+    /// Receiver of events.
     pub webhook: Option<WebhookConfig>,
 }
 
@@ -190,7 +190,7 @@ pub struct WebhookConfig {
     pub secret_env: Option<String>,
     /// The file that holds it.
     pub secret_file: Option<PathBuf>,
-    /// Which kinds of events; none: the usual ones.
+    /// Kinds of events; none: the usual ones.
     pub events: Option<Vec<String>>,
 }
 
@@ -205,10 +205,10 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-/// How long the door takes at most.
+/// Default time limit of an answer.
 const ANSWER_MS: u64 = 8000;
 
-/// What flags and variables say; clap reads both.
+/// Values of flags and variables; clap reads both.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// `--state`

@@ -15,7 +15,7 @@ use proctor_engine::traces::{SessionError, find_session, read_trace};
 use proctor_engine::truncated::drop_partial_words;
 use proctor_engine::{EngineError, Report, Spent};
 
-/// Why a batch or a plugin's result is not on record.
+/// Error of recording a batch or a plugin's result.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// No state directory is named.

@@ -24,13 +24,13 @@ pub struct AgentEvent {
     pub team: String,
     /// Its organisation.
     pub org: String,
-    /// What happens.
+    /// Kind of the event.
     pub code: &'static str,
     /// The cause, or the operation concerned.
     pub name: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// What it registers with.
+    /// Registration data.
     pub registration: Option<Box<Registration>>,
     /// The policy that it is told of.
     pub policy: Option<Digest>,
@@ -64,7 +64,7 @@ pub enum Notice {
         principal: String,
         /// `suspended`, `resumed`, `killed`, `deregistered` or `forgotten`.
         code: &'static str,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// An operation was paused, resumed or terminated.
@@ -82,7 +82,7 @@ pub enum Notice {
     Decided(proctor_core::id::ApprovalId, bool),
 }
 
-/// How many notices wait for a slow follower before it has to look at the state itself.
+/// Notices queued for a slow follower; beyond them it has to read the state again.
 pub(super) const NOTICES: usize = 4096;
 
 impl Engine {

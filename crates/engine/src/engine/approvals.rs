@@ -15,7 +15,7 @@ use proctor_policy::state::ApprovalInfo;
 use super::{Engine, EngineError, Notice};
 use crate::approvers::{ApprovalOrder, ApproverKeys, CredentialError};
 
-/// Why an order was not carried out.
+/// Error of deciding an approval.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalRefusal {
     /// No such approval.

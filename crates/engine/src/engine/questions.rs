@@ -16,7 +16,7 @@ use proctor_policy::state::{ApprovalInfo, Registry};
 use super::{Engine, EngineError, Proposal, QueueReservation};
 
 impl Engine {
-    /// What the decision on an action would be now. Nothing is recorded, charged or asked.
+    /// Dry run of the decision on an action. Nothing is recorded, charged or asked.
     pub fn consider(&self, proposal: &Proposal) -> Result<Decision, EngineError> {
         let policy = self.policy();
         let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
@@ -40,7 +40,7 @@ impl Engine {
         Ok(judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now)).decision)
     }
 
-    /// What is left of a caller's budgets.
+    /// Remaining amounts of a caller's budgets.
     pub fn budgets(&self, caller: &Caller) -> Result<Vec<Remaining>, EngineError> {
         let policy = self.policy();
         let input = self.blank_input(caller);

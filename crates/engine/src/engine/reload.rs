@@ -8,7 +8,7 @@ use proctor_policy::policy::Policy;
 use super::queued::RecordDraft;
 use super::{Engine, EngineError};
 
-/// What a reload came to.
+/// Result of a reload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reload {
     /// The sources are the ones in force.

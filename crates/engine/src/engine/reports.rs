@@ -20,13 +20,13 @@ pub enum Report {
     Outcome(Outcome),
     /// Anything else.
     Observation {
-        /// What kind of thing.
+        /// Code of the event.
         code: String,
-        /// The thing itself.
+        /// Data of the event.
         data: Json,
         /// Alarms that it gives cause for: code, and what is wrong.
         alarms: Vec<(&'static str, String)>,
-        /// What it cost, if nothing was reserved for it.
+        /// Cost, if no decision reserved it.
         spent: Spent,
     },
 }
@@ -40,9 +40,9 @@ pub struct Event {
     pub data: Json,
     /// The decision that it is the outcome of, if it binds to one.
     pub decision: Option<RecordId>,
-    /// How that ended.
+    /// Ending of the decided action.
     pub ending: Ending,
-    /// What it really cost.
+    /// Cost as reported.
     pub spent: Spent,
 }
 
@@ -62,15 +62,15 @@ pub struct Outcome {
     pub decision: RecordId,
     /// The sequence of that decision, where the door remembers it; otherwise it is looked up.
     pub sequence: Option<u64>,
-    /// How it ended.
+    /// Ending of the action.
     pub ending: Ending,
-    /// What it gave.
+    /// Result of the action.
     pub result: Json,
     /// Tokens really used.
     pub tokens: Option<u64>,
     /// Money really spent.
     pub cost_usd: Option<Decimal>,
-    /// How the report was bound to the decision, where the agent did not name it.
+    /// Method by which the report was bound to the decision, where the agent did not name it.
     pub binding: Option<&'static str>,
 }
 
@@ -82,7 +82,7 @@ struct Observed {
     spent: Spent,
 }
 
-/// How an action ended.
+/// Ending of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// It succeeded.

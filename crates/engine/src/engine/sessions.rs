@@ -1,4 +1,4 @@
-//! Which session a message belongs to: found in the ledger, or begun.
+//! Lookup of the session that a message belongs to: found in the ledger, or begun.
 
 use std::collections::HashMap;
 

@@ -55,7 +55,7 @@ pub(super) fn run(context: &Context) -> Outcome {
     Ok(OK)
 }
 
-/// What the two ends of the stream share.
+/// State shared by the reader and the writer of the stream.
 #[derive(Default)]
 struct Stream {
     in_flight: InFlightBytes,

@@ -26,7 +26,7 @@ use proctor_door_assembly::{self, AssemblyDoor};
 use proctor_engine::state_dir::StateDir;
 use proctor_engine::{owner, policy_watch};
 
-/// What is bound.
+/// Bound addresses and sockets.
 pub struct Bound {
     /// HTTP and WebSocket.
     pub http: SocketAddr,

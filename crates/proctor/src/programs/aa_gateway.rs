@@ -14,7 +14,7 @@ use crate::config::{Config, Overrides, WebhookConfig};
 use crate::failure::Failure;
 use crate::output;
 
-/// Where scripts look for it.
+/// Default address, where scripts look for the gateway.
 const USUAL_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50051);
 
 /// Variables that callers know, of no use here: prices are part of the evaluator, and there is no HTTP interface, message bus or other store.
@@ -165,7 +165,7 @@ fn config(flags: &Flags) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// Where things are kept.
+/// Paths of the gateway's files.
 #[derive(Debug, PartialEq, Eq)]
 struct Places {
     state: PathBuf,

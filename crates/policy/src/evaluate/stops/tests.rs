@@ -158,7 +158,7 @@ fn a_standing_that_does_not_follow_from_the_past_is_found_out() {
     assert!(matches!(derived, Derivation::Different(_)), "{derived:?}");
 }
 
-/// A memory without a registry.
+/// An answer source without a registry.
 struct Silent;
 
 impl AnswerSource for Silent {
