@@ -93,14 +93,14 @@ struct GateTable {
     answer_ms: Option<u64>,
 }
 
-/// When an answer may go out.
+/// Durability that a record must have before its answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// Once the operating system has the record: the process may die.
+    /// Answer after the record is written to the operating system: it survives a crash of the process, not a power failure.
     #[default]
     Process,
-    /// Once the disk has it: the machine may die.
+    /// Answer after the record is synced to disk: it survives a power failure. Slower.
     Power,
 }
 

@@ -13,20 +13,38 @@ use crate::config::{Config, ConfigError, Overrides};
 use crate::failure::FAILED;
 use crate::output;
 
-/// Answers an agent's library on a local socket: asks the gateway, or a file of rules, and denies what nobody can decide.
+/// Environment variables, as `--help` lists them.
+const VARIABLES: &str = "\
+Environment:
+  AA_AGENT_ID                       agent that this runtime serves (required)
+  AA_AGENT_TEAM_ID, AA_AGENT_ORG_ID team and organisation of the agent
+  AA_GATEWAY_ENDPOINT               gateway: http://…, https://… or unix:PATH. Without it, the gateway of
+                                    the state directory that PROCTOR_STATE or proctor.toml names
+  AA_GATEWAY_TIMEOUT_MS             timeout of connecting to the gateway and of each call (default: 5000)
+  AA_GATEWAY_FAIL_CLOSED            deny while the gateway is unreachable (default: true); with `false` the
+                                    rules of AA_POLICY_PATH decide
+  AA_GATEWAY_CREDENTIAL_TOKEN       token for queries that carry none
+  AA_GATEWAY_AGENT_ID               agent id that the token was issued to; needed for operation commands
+  AA_POLICY_PATH                    file of local rules (default: /etc/aa/policy.toml); empty: no rules
+  AA_AUDIT_BUFFER_PATH              file or folder that keeps reported events until the gateway has them
+  AA_IPC_MAX_CONNECTIONS            concurrent connections to the socket (default: 64)
+  AA_PIPELINE_INPUT_BUFFER          events that wait in memory; the oldest are dropped (default: 10000)
+  AA_PIPELINE_BATCH_SIZE            events of one report to the gateway (default: 100)
+  AA_PIPELINE_FLUSH_INTERVAL_MS     longest wait before a report is sent (default: 100)
+  AA_RUNTIME_WORKER_THREADS         worker threads (default: 0, one for each core)
+  AA_RUNTIME_SHUTDOWN_TIMEOUT_SECS  timeout of a graceful shutdown (default: 30)";
+
+/// Serves the Unix socket that an agent's Agent Assembly library connects to.
 ///
-/// Settings are variables: AA_AGENT_ID (required), AA_GATEWAY_ENDPOINT, AA_GATEWAY_FAIL_CLOSED, AA_GATEWAY_TIMEOUT_MS,
-/// AA_GATEWAY_CREDENTIAL_TOKEN, AA_GATEWAY_AGENT_ID, AA_AGENT_TEAM_ID, AA_AGENT_ORG_ID, AA_IPC_MAX_CONNECTIONS, AA_POLICY_PATH,
-/// AA_AUDIT_BUFFER_PATH, AA_PIPELINE_INPUT_BUFFER, AA_PIPELINE_BATCH_SIZE, AA_PIPELINE_FLUSH_INTERVAL_MS, AA_RUNTIME_WORKER_THREADS,
-/// AA_RUNTIME_SHUTDOWN_TIMEOUT_SECS. Without AA_GATEWAY_ENDPOINT the gateway of the state directory
-/// that PROCTOR_STATE or proctor.toml names is asked.
+/// Each query is decided by the gateway, or by a file of local rules. A query that neither can decide is denied.
 #[derive(Debug, Parser)]
-#[command(name = "aa-runtime", version, about, disable_help_subcommand = true)]
+#[command(name = "aa-runtime", version, about, disable_help_subcommand = true, after_long_help = VARIABLES)]
 struct Flags {
-    /// What the bytes mean: `tagged` (released libraries), `tagged-s` (the first ones) or `bare` (the specification).
+    /// Frame format: `tagged` (released libraries, with a handshake), `tagged-s` (first releases, without one) or `bare` (the
+    /// specification's plain frames).
     #[arg(long, value_name = "FRAMING", default_value = "tagged")]
     framing: Framing,
-    /// Where the socket is (default: /tmp/aa-runtime-AA_AGENT_ID.sock; for `bare`: /var/run/aa-runtime.sock).
+    /// Unix socket to listen on (default: /tmp/aa-runtime-AA_AGENT_ID.sock; with `bare` frames: /var/run/aa-runtime.sock).
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
@@ -44,7 +62,7 @@ enum ProgramError {
     Run(#[from] RunError),
 }
 
-/// Runs the program with what stands after its name.
+/// Runs the program with the arguments after its name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     let flags: Flags = match super::flags("aa-runtime", arguments) {
         Ok(flags) => flags,

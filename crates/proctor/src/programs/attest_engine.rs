@@ -47,7 +47,7 @@ const USAGE: &str = "usage: attest-engine [--log-level=debug|info|warn|error] [-
 
 Without a command it reads requests from standard input, one JSON object a line, and answers on standard output.";
 
-/// Runs the program with what stands after its name.
+/// Runs the program with the arguments after its name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     ExitCode::from(match words.first().map(String::as_str) {
