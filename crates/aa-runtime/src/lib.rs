@@ -49,7 +49,7 @@ pub struct Launch<'a> {
     pub ready: &'a dyn Fn(&Path),
 }
 
-/// Why the runtime cannot start.
+/// Error of starting or running the runtime.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The worker threads cannot be started.

@@ -12,7 +12,7 @@ const MAX_FILE: u64 = 1024 * 1024;
 /// Upper limit of `approval_timeout_secs`: one week.
 const MAX_APPROVAL_SECS: u64 = 7 * 24 * 3600;
 
-/// Why the rules file cannot be loaded.
+/// Error of loading the rules file.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadRulesError {
     /// The file is over the size limit.
@@ -31,7 +31,7 @@ pub enum LoadRulesError {
     },
 }
 
-/// Why a text is not a valid set of rules.
+/// Syntax error in a set of rules.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseRulesError {
     /// The text is not TOML, or has other members than rules have.

@@ -58,7 +58,7 @@ pub struct Settings {
     pub unused: Vec<&'static str>,
 }
 
-/// Why the environment is not a valid configuration.
+/// Error in the environment variables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// A variable is not a number, or out of range.

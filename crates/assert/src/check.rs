@@ -17,7 +17,7 @@ use crate::{constraint, content, embedding, judge, schema, sequence, tree};
 pub struct Assertion<'a> {
     /// The sender's id; need not be unique.
     pub assertion_id: Text<'a>,
-    /// Which layer it speaks to.
+    /// Layer that the assertion belongs to.
     pub kind: Text<'a>,
     /// The parameters of the assertion.
     pub spec: Option<&'a RawValue>,

@@ -162,9 +162,9 @@ fn known(head: &Head<'_>, members: &[String]) -> Option<Quantity> {
     number.map(Quantity::from)
 }
 
-/// Where the number is.
+/// Source of the number.
 enum Field {
-    /// How many steps there are of a kind; counted as they come.
+    /// Number of steps of a kind; counted as they come.
     Count(Counted, usize),
     /// A member of the metadata.
     Metadata(Vec<String>),
@@ -175,7 +175,7 @@ enum Field {
 /// The member that, where there is none of this name, is the number of elements or members.
 const LENGTH: &str = "length";
 
-/// How many bytes of a value are shown that is no number.
+/// Limit of shown bytes of a value that is no number.
 const SHOWN: usize = 80;
 
 enum Counted {

@@ -33,7 +33,7 @@ pub(crate) const MEMBERS: &[&str] = &[
     "bias_probes",
 ];
 
-/// How often a judge may be asked the same.
+/// Limit of samples of one judgement.
 const MOST_SAMPLES: i64 = 16;
 
 /// Samples that lie further apart than this make a verdict doubtful.
@@ -73,7 +73,7 @@ pub struct Judgement {
     soft: bool,
     /// The model that it asks for; empty if any will do.
     pub model: String,
-    /// How often the judge is asked; `None` if the assertion does not say.
+    /// Number of samples; `None` if the assertion does not say.
     pub repeat: Option<u32>,
     /// Changes of the text that the judge is asked about as well.
     pub probes: Vec<Probe>,

@@ -114,7 +114,7 @@ pub(crate) fn has_parts(json: &str) -> bool {
     json.trim_start().starts_with(['{', '['])
 }
 
-/// How many elements a list or members an object has; nothing for anything else.
+/// Number of elements of a list or members of an object; nothing for anything else.
 pub(crate) fn length(json: &str) -> Option<usize> {
     struct Count;
 
@@ -223,7 +223,7 @@ fn pair(text: &str) -> Option<()> {
     (high && low).then_some(())
 }
 
-/// Where the string that this text begins with ends.
+/// End of the string that this text begins with.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::text::Text;
 use crate::verdict::{Status, ThresholdSource, Verdict};
 
-/// How many earlier scores are looked at, newest first.
+/// Number of earlier scores that count, newest first.
 pub const WINDOW: usize = 50;
 
 /// With fewer earlier scores than this the usual thresholds hold.

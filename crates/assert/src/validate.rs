@@ -5,14 +5,14 @@ use thiserror::Error;
 
 use crate::trace::{Step, StepKind, Trace};
 
-/// How large a trace may be.
+/// Size limits of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Steps of one trace, not counting those of the traces below it.
     pub steps: usize,
     /// Bytes of one step as it was sent, without the trace below it.
     pub step_bytes: usize,
-    /// How deep traces may lie in each other; the outermost has depth 0.
+    /// Depth limit of nested traces; the outermost has depth 0.
     pub depth: usize,
 }
 
@@ -27,11 +27,11 @@ impl Limits {
     pub const STORED: Limits = Limits { steps: 10_000_000, step_bytes: 64 * 1024 * 1024, depth: 64 };
 }
 
-/// Why a trace is not judged.
+/// Cause for which a trace is not judged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{place}: {problem}")]
 pub struct TraceProblem {
-    /// Where: a path from the outermost trace.
+    /// Path from the outermost trace.
     pub place: String,
     /// The description of the problem.
     pub problem: String,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// How an assertion ended.
+/// Status of an evaluated assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// The assertion holds.
@@ -36,7 +36,7 @@ impl Status {
     }
 }
 
-/// Where the threshold of a scored assertion came from.
+/// Origin of the threshold of a scored assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThresholdSource {
     /// The threshold of the assertion, or the default.
@@ -61,13 +61,13 @@ impl ThresholdSource {
 /// The answer to one assertion, with what a person needs to understand it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// How it ended.
+    /// Status.
     pub status: Status,
     /// From 0 to 1.
     pub score: f64,
-    /// Why.
+    /// Explanation.
     pub explanation: String,
-    /// Where in the trace; empty if nowhere in particular.
+    /// Path in the trace; empty if nowhere in particular.
     pub path: String,
     /// The expected value; empty on a pass.
     pub expected: String,
@@ -75,15 +75,15 @@ pub struct Verdict {
     pub actual: String,
     /// The suggested remedy; empty on a pass.
     pub suggestion: String,
-    /// Where the threshold came from, if there is one.
+    /// Origin of the threshold, if there is one.
     pub threshold_source: Option<ThresholdSource>,
     /// The cost of model calls.
     pub cost_usd: f64,
-    /// How the judge came to its score.
+    /// Details of the judge's score.
     pub judge: Option<Box<JudgeMetadata>>,
 }
 
-/// How a judge came to its score.
+/// Details of a judge's score.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JudgeMetadata {
     /// The model.

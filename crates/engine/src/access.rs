@@ -20,7 +20,7 @@ use crate::state_dir::{StateDir, StateDirError};
 use crate::{Engine, EngineError, Parts};
 use proctor_net::lines::{self, Line};
 
-/// How this process reaches the ledger of a state directory.
+/// Access to the ledger of a state directory: as its owner, or through the owner.
 pub enum Access {
     /// This process owns it.
     Owner(Arc<Engine>),
@@ -30,16 +30,16 @@ pub enum Access {
 
 /// A connection to the owner.
 pub struct Relay {
-    /// Where requests go.
+    /// Writing half, for requests.
     pub stream: UnixStream,
-    /// Where answers come from.
+    /// Reading half, for answers.
     pub answers: BufReader<UnixStream>,
 }
 
 /// The mode of a connection that carries single commands; other modes are the names of doors.
 pub const COMMAND: &str = "command";
 
-/// Why a state directory could not be opened.
+/// Error of opening a state directory.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// The directory or its keys cannot be used.
@@ -69,7 +69,7 @@ fn list(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Why a relay got no answer.
+/// Error of a relayed request.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
     /// The connection broke.
@@ -83,7 +83,7 @@ pub enum RelayError {
     Refused(String),
 }
 
-/// Why a line between owner and relay cannot be read.
+/// Error of reading a line between owner and relay.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// The line is not JSON.
@@ -103,10 +103,10 @@ pub enum LineError {
 /// The longest line between an owner and its relays: a whole trace with its verdicts.
 const MAX_RELAY_LINE: usize = 16 << 20;
 
-/// How long the owner may take to greet.
+/// Time limit of the owner's greeting.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the owner may take to carry out a command.
+/// Time limit of a command at the owner.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Access {

@@ -7,7 +7,7 @@ use proctor_core::json::Json;
 use proctor_ledger::keys::{SecretKey, Trust};
 use proctor_ledger::note::{Note, NoteError};
 
-/// Why a signed statement, or the file of approvers, is not accepted.
+/// Error of checking a signed statement or the file of approvers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
     /// The file of approvers cannot be read.
@@ -15,7 +15,7 @@ pub enum CredentialError {
     File {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// Description of the mistake.
         reason: String,
     },
     /// The text is not a signed note, or cannot be signed.
@@ -66,9 +66,9 @@ pub struct Statement {
     pub ledger: String,
     /// The approval.
     pub approval: ApprovalId,
-    /// What is said about it.
+    /// Verdict on the approval.
     pub verdict: Verdict,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
@@ -115,7 +115,7 @@ impl Statement {
 /// A person's decision, checked: who signed what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalOrder {
-    /// What was signed.
+    /// The signed statement.
     pub statement: Statement,
     /// The name of the approver's key.
     pub approver: String,

@@ -4,12 +4,12 @@ mod agents;
 mod answer;
 mod approvals;
 mod budgets;
-mod filing;
 mod once_keys;
 mod questions;
+mod queued;
 mod reload;
 mod reports;
-mod room;
+mod reservation;
 mod sessions;
 mod waiting;
 
@@ -38,20 +38,20 @@ use proctor_policy::state::State;
 pub use agents::{AgentEvent, Notice};
 pub use answer::{Answer, add_details};
 pub use approvals::{ApprovalRefusal, find_ask};
-pub use filing::Filing;
+pub use queued::QueuedRecords;
 pub use reload::Reload;
 pub use reports::{Ending, Event, Outcome, Report, Spent};
-pub use room::Room;
+pub use reservation::QueueReservation;
 pub use waiting::{Wait, to_its_end};
 
 use crate::error::EngineError;
 use crate::orders::agent_text;
-use filing::Filed;
 use once_keys::QueuedKeys;
-use room::Turn;
+use queued::RecordDraft;
+use reservation::AppendGuard;
 use sessions::Sessions;
 
-/// How often a decision is taken again when the state that it was taken on did not hold.
+/// Attempts at a decision whose state turns out to be stale.
 const TRIES: usize = 3;
 
 /// An action as a door hands it over.
@@ -81,7 +81,7 @@ pub struct Parts {
     pub randomness: Arc<dyn Randomness>,
     /// Looks up real paths; only for agents on this host.
     pub resolver: Option<Box<dyn PathResolver + Send + Sync>>,
-    /// How long an answer may take before it is deny.
+    /// Time limit of an answer; after it the answer is deny.
     pub answer: Duration,
 }
 
@@ -261,25 +261,30 @@ impl Engine {
     /// Decides an action and queues its record; blocks the thread while the queue is full. Never fails: what cannot be decided is denied.
     pub fn submit(&self, proposal: Proposal) -> Undelivered {
         let deadline = self.due();
-        let room = self.room_blocking(deadline).map_err(NotRecorded::from);
-        self.submit_in(room, proposal, deadline)
+        let reservation = self.reserve_blocking(deadline).map_err(NotRecorded::from);
+        self.submit_in(reservation, proposal, deadline)
     }
 
-    /// Decides an action and queues its record, for a task that has room. Never waits.
-    pub fn submit_until(&self, room: Room, proposal: Proposal, deadline: Instant) -> Undelivered {
-        self.submit_in(Ok(room), proposal, deadline)
+    /// Decides an action and queues its record, for a holder of a reservation. Never waits.
+    pub fn submit_until(
+        &self,
+        reservation: QueueReservation,
+        proposal: Proposal,
+        deadline: Instant,
+    ) -> Undelivered {
+        self.submit_in(Ok(reservation), proposal, deadline)
     }
 
     fn submit_in(
         &self,
-        room: Result<Room, NotRecorded>,
+        reservation: Result<QueueReservation, NotRecorded>,
         proposal: Proposal,
         deadline: Instant,
     ) -> Undelivered {
         let (in_work, alone) = InWork::begin(&self.in_work);
         // A caller that is alone commits on its own thread: waking the writer costs more than a small commit.
         let wake = if alone { Wake::Deferred } else { Wake::Writer };
-        let taken = self.take(room, &proposal, deadline, wake);
+        let taken = self.take(reservation, &proposal, deadline, wake);
         if alone {
             self.ledger.commit_inline();
         }
@@ -310,8 +315,8 @@ impl Engine {
                 }
                 // The state that it was taken on did not hold: take it again on the state that does.
                 Err(NotRecorded::Stale | NotRecorded::Once { .. }) if tries_left > 0 => {
-                    let room = self.room_for(wait, deadline).await;
-                    taken = self.take(room, &proposal, deadline, Wake::Writer);
+                    let reservation = self.reserve_for(wait, deadline).await;
+                    taken = self.take(reservation, &proposal, deadline, Wake::Writer);
                 }
                 Err(problem) => {
                     // What stands behind a decision that is given up may be on record: whoever hears of it looks.
@@ -328,14 +333,14 @@ impl Engine {
 
     fn take(
         &self,
-        room: Result<Room, NotRecorded>,
+        reservation: Result<QueueReservation, NotRecorded>,
         proposal: &Proposal,
         deadline: Instant,
         wake: Wake,
     ) -> Taken {
         // A panic while deciding is a defect; it must not become a permission or end the process.
         let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            self.try_take(room?, proposal, deadline, wake)
+            self.try_take(reservation?, proposal, deadline, wake)
         }));
         match attempt {
             Ok(Ok(queued)) => Taken::Queued(Box::new(queued)),
@@ -346,7 +351,7 @@ impl Engine {
 
     fn try_take(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         proposal: &Proposal,
         deadline: Instant,
         wake: Wake,
@@ -357,7 +362,7 @@ impl Engine {
         // The digest is of the action as sent, under the tool's canonical name.
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
         let agent = agent_text(&proposal.agent);
-        let mut inner = self.turn(room)?;
+        let mut inner = self.lock_for_append(reservation)?;
         let key = SessionKey {
             principal: proposal.caller.principal.clone(),
             agent: proposal.agent.clone(),
@@ -389,9 +394,9 @@ impl Engine {
         let sequence = inner.next;
         // What follows from a decision is committed with it: neither a caller that goes away nor a failure can leave one without the other.
         let about = &judgement.envelope;
-        let mut behind: Vec<Filed> = Vec::new();
+        let mut behind: Vec<RecordDraft> = Vec::new();
         for code in judgement.alarms {
-            behind.push(Filed::new(self.alarm_about(about, code, sequence), None));
+            behind.push(RecordDraft::new(self.alarm_about(about, code, sequence), None));
         }
         behind.extend(self.crossed(&inner, about, &judgement.crossings, sequence));
         if let Some(cause) = judgement.suspend
@@ -405,7 +410,7 @@ impl Engine {
             notices.push(Notice::Asked(asked.id));
         }
         let id = about.id;
-        let decided = Filed::new(judgement.envelope, Some(judgement.body));
+        let decided = RecordDraft::new(judgement.envelope, Some(judgement.body));
         let pending = self.append_together(&mut inner, decided, behind, Some(deadline), wake);
         Ok(Queued { pending, decision: judgement.decision, session, id, sequence, notices })
     }
@@ -413,28 +418,28 @@ impl Engine {
     /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.
     fn append(
         &self,
-        inner: &mut Turn<'_>,
+        inner: &mut AppendGuard<'_>,
         envelope: Envelope,
         body: Option<Vec<u8>>,
         deadline: Option<Instant>,
     ) -> Pending {
-        self.append_together(inner, Filed::new(envelope, body), Vec::new(), deadline, Wake::Writer)
+        self.append_together(inner, RecordDraft::new(envelope, body), Vec::new(), deadline, Wake::Writer)
     }
 
     /// Appends a record with trailing records: all of them are committed, or none.
     fn append_together(
         &self,
-        turn: &mut Turn<'_>,
-        record: Filed,
-        behind: Vec<Filed>,
+        guard: &mut AppendGuard<'_>,
+        record: RecordDraft,
+        behind: Vec<RecordDraft>,
         deadline: Option<Instant>,
         wake: Wake,
     ) -> Pending {
-        let Turn { inner, permit } = turn;
+        let AppendGuard { inner, permit } = guard;
         let first = inner.next;
         let mut placed = Vec::new();
         let mut seq = first;
-        let mut draft = |inner: &mut Inner, Filed { envelope, body, .. }: Filed| {
+        let mut draft = |inner: &mut Inner, RecordDraft { envelope, body, .. }: RecordDraft| {
             let mut rows = std::mem::take(&mut inner.owed);
             let changed = inner.state.apply(seq, &envelope);
             rows.extend(changed.into_iter().map(|row| StateRow {
@@ -507,28 +512,34 @@ impl Engine {
 
     /// Records an alarm about something that is no action, and answers deny.
     pub fn refuse_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Answer {
-        let filing = match self.room_blocking(self.due()) {
-            Ok(room) => self.file_malformed(room, caller, door, reason),
+        let queued = match self.reserve_blocking(self.due()) {
+            Ok(reservation) => self.enqueue_malformed(reservation, caller, door, reason),
             Err(full) => return self.not_recorded(&NotRecorded::from(full).cause()),
         };
-        waiting::now(self.malformed_refused(filing, reason, Wait::Thread))
+        waiting::now(self.malformed_refused(queued, reason, Wait::Thread))
     }
 
     /// Gives an alarm about something that is no action its place in the queue.
-    pub fn file_malformed(&self, room: Room, caller: &Caller, door: &str, reason: &str) -> Filing {
-        self.file_refusal(room, caller, door, "malformed", reason, &Json::Null)
+    pub fn enqueue_malformed(
+        &self,
+        reservation: QueueReservation,
+        caller: &Caller,
+        door: &str,
+        reason: &str,
+    ) -> QueuedRecords {
+        self.enqueue_refusal(reservation, caller, door, "malformed", reason, &Json::Null)
     }
 
     /// Gives an alarm about something that is refused before the policy is asked its place in the queue; `about` is kept with it.
-    pub fn file_refusal(
+    pub fn enqueue_refusal(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         caller: &Caller,
         door: &str,
         code: &'static str,
         reason: &str,
         about: &Json,
-    ) -> Filing {
+    ) -> QueuedRecords {
         let mut envelope = self.envelope(RecordKind::Alarm);
         envelope.principal = claimed(&caller.principal);
         envelope.team = claimed(&caller.team);
@@ -539,12 +550,12 @@ impl Engine {
         if !about.is_null() {
             body.push("about", proctor_policy::prepare::redact_json(&self.policy(), about));
         }
-        self.file(room, vec![Filed::new(envelope, Some(body.to_string().into_bytes()))])
+        self.enqueue(reservation, vec![RecordDraft::new(envelope, Some(body.to_string().into_bytes()))])
     }
 
     /// Waits for that alarm, and answers deny under a rule's name.
-    pub async fn refused(&self, filing: Filing, rule: &str, reason: &str, wait: Wait) -> Answer {
-        match self.filed(filing, wait).await.map(|receipts| receipts.into_iter().next()) {
+    pub async fn refused(&self, queued: QueuedRecords, rule: &str, reason: &str, wait: Wait) -> Answer {
+        match self.all_recorded(queued, wait).await.map(|receipts| receipts.into_iter().next()) {
             Ok(Some(receipt)) => Answer::refused(rule, reason, self.policy().digest(), &receipt),
             Ok(None) => self.not_recorded("nothing was recorded"),
             Err(problem) => self.not_recorded(&problem.cause()),
@@ -552,15 +563,15 @@ impl Engine {
     }
 
     /// Waits for an alarm about something that is no action, and answers deny.
-    pub async fn malformed_refused(&self, filing: Filing, reason: &str, wait: Wait) -> Answer {
-        self.refused(filing, "malformed", reason, wait).await
+    pub async fn malformed_refused(&self, queued: QueuedRecords, reason: &str, wait: Wait) -> Answer {
+        self.refused(queued, "malformed", reason, wait).await
     }
 
     fn record_policy(&self, policy: &Policy) -> Result<(), EngineError> {
         let mut envelope = self.envelope(RecordKind::Policy);
         envelope.policy = Some(policy.digest());
         envelope.code = if policy.weakenings().is_empty() { "loaded" } else { "loaded_weaker" }.to_owned();
-        let recorded = self.record_all(vec![Filed::new(envelope, Some(policy_body(policy)))]);
+        let recorded = self.record_all(vec![RecordDraft::new(envelope, Some(policy_body(policy)))]);
         recorded.map(|_| ()).map_err(EngineError::PolicyNotRecorded)
     }
 

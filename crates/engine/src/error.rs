@@ -4,7 +4,7 @@ use proctor_core::id::{ApprovalId, RecordId};
 use proctor_ledger::{NotRecorded, ReadError};
 use proctor_policy::state::StateDamage;
 
-/// Why the engine did not carry out a request.
+/// Error of a request to the engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// The ledger cannot be read.
@@ -50,7 +50,7 @@ pub enum EngineError {
     AskDamaged {
         /// The approval.
         id: ApprovalId,
-        /// What is wrong.
+        /// Description of the mistake.
         reason: String,
     },
 }

@@ -9,7 +9,7 @@ use proctor_policy::state::{AgentInfo, Registry};
 
 use crate::{AgentEvent, Engine, EngineError};
 
-/// Why an order was not carried out.
+/// Error of an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// No agent has this name.

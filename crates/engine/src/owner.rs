@@ -28,10 +28,10 @@ const MAX_CONNECTIONS: usize = 64;
 /// Longest socket path that every system takes.
 const MAX_SOCKET_PATH: usize = 100;
 
-/// How long a relay may take to greet.
+/// Time limit of a relay's greeting.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a process that ends waits for commands of others to be answered.
+/// Time that an ending process waits for relayed commands to be answered.
 const LAST_COMMANDS: Duration = Duration::from_secs(2);
 
 /// A door that relays reach over the owner's socket.
@@ -49,7 +49,7 @@ pub trait RelayedDoor: Send + Sync {
     }
 }
 
-/// Why the owner's socket cannot be made.
+/// Error of making the owner's socket.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerError {
     /// The operating system refused.
@@ -65,7 +65,7 @@ pub enum OwnerError {
     Folder(#[from] PrivateError),
 }
 
-/// Why a command was not carried out.
+/// Error of a relayed command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// There is no such command.
@@ -76,7 +76,7 @@ pub enum CommandError {
     Member {
         /// The member.
         member: &'static str,
-        /// What is wrong with it.
+        /// Description of the mistake.
         problem: &'static str,
     },
     /// A signature line cannot be read.

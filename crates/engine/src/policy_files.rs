@@ -10,7 +10,7 @@ use proctor_policy::policy::{Policy, Source, SourceRole, module_name};
 /// The most bytes of a source that are read; documents have a lower limit of their own.
 const MAX_SOURCE: u64 = 4 << 20;
 
-/// Why a file cannot be read.
+/// Error of reading a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadFileError {
     /// The operating system refused.

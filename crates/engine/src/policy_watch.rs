@@ -10,7 +10,7 @@ use proctor_policy::policy::{Policy, sources_digest};
 use crate::policy_files;
 use crate::{Engine, Reload};
 
-/// How often the files are looked at.
+/// Polling interval of the policy files.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Watches the policy at `path` for as long as the engine lives. `after` runs after each reload, for giving memory back.

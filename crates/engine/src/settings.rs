@@ -5,7 +5,7 @@ use std::time::Duration;
 
 pub use proctor_ledger::store::Durability;
 
-/// How a state directory is opened, and as whom this user acts.
+/// Settings of a state directory, and the identity that this user acts under.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The state directory.
@@ -20,6 +20,6 @@ pub struct Settings {
     pub team: String,
     /// The organisation of that agent.
     pub org: String,
-    /// How long an answer may take before it is deny.
+    /// Time limit of an answer; after it the answer is deny.
     pub answer: Duration,
 }

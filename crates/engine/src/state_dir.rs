@@ -9,7 +9,7 @@ use proctor_core::random::Randomness;
 use proctor_ledger::keys::{Algorithm, SecretKey};
 use proctor_system::private::{self, PrivateError};
 
-/// Why a state directory or one of its keys cannot be used.
+/// Error of a state directory or one of its keys.
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
     /// The operating system refused.
@@ -31,7 +31,7 @@ pub enum StateDirError {
     Key {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the mistake.
         reason: String,
     },
 }

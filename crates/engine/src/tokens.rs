@@ -28,7 +28,7 @@ pub struct TokenTable {
     pub env: Option<String>,
 }
 
-/// Why a token cannot be used.
+/// Error in a token of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// The name is empty, too long, or has spaces.

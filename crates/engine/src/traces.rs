@@ -10,7 +10,7 @@ use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Field, Filter, Order};
 use proctor_ledger::{ReadError, Reader};
 
-/// Why a session cannot be found or read.
+/// Error of finding or reading a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// The ledger cannot be read.

@@ -1,24 +1,24 @@
 //! Truncated texts: half a secret is not recognised by the scanner.
 
 /// Drops partial words at truncation marks (`…`), so that half a secret is never stored.
-pub fn without_torn_words(text: &str) -> String {
+pub fn drop_partial_words(text: &str) -> String {
     let parts: Vec<&str> = text.split('…').collect();
     let last = parts.len().saturating_sub(1);
     let whole = parts.iter().enumerate().map(|(index, part)| {
         let mut kept = *part;
         if index > 0 {
-            kept = kept.get(torn(&mut kept.chars())..).unwrap_or_default();
+            kept = kept.get(partial_word_bytes(&mut kept.chars())..).unwrap_or_default();
         }
         if index < last {
-            kept = kept.get(..kept.len() - torn(&mut kept.chars().rev())).unwrap_or_default();
+            kept = kept.get(..kept.len() - partial_word_bytes(&mut kept.chars().rev())).unwrap_or_default();
         }
         kept
     });
     whole.collect::<Vec<&str>>().join("…")
 }
 
-/// How many bytes of a text's beginning are the rest of a word.
-fn torn(characters: &mut dyn Iterator<Item = char>) -> usize {
+/// Length in bytes of the partial word at the beginning of a text.
+fn partial_word_bytes(characters: &mut dyn Iterator<Item = char>) -> usize {
     const LONGEST: usize = 128;
     let separates =
         |character: &char| character.is_whitespace() || matches!(character, '"' | '\'' | '`' | ',' | ';');
@@ -41,18 +41,18 @@ mod tests {
             ("…", "…"),
             ("", ""),
         ] {
-            assert_eq!(without_torn_words(text), kept);
+            assert_eq!(drop_partial_words(text), kept);
         }
         // What is longer than a word is told by its length: the scanner looks at what is left.
-        assert_eq!(without_torn_words(&format!("{}…", "ö".repeat(200))).chars().count(), 73);
+        assert_eq!(drop_partial_words(&format!("{}…", "ö".repeat(200))).chars().count(), 73);
     }
 
     #[test]
     fn words_torn_in_the_middle_are_left_out_too() {
         assert_eq!(
-            without_torn_words("`x` is `begin sk_live_4eC39HqLyjWDarj…`, not of type"),
+            drop_partial_words("`x` is `begin sk_live_4eC39HqLyjWDarj…`, not of type"),
             "`x` is `begin …`, not of type"
         );
-        assert_eq!(without_torn_words("a…b…c"), "……");
+        assert_eq!(drop_partial_words("a…b…c"), "……");
     }
 }

@@ -46,17 +46,3 @@ pub use verify::{BundleReport, Check, Signer, VisitError, Visited, verify};
 
 /// The first line of a bundle.
 pub const HEADER: &str = "proctor-bundle/1\n";
-
-/// Reads any bytes as a bundle and as proof files.
-///
-/// For drivers that throw random bytes at it: it must end without a panic and without more memory than the limits of
-/// the frames allow, whatever the bytes are.
-pub fn fuzz_bundle(data: &[u8]) {
-    let mut input = data;
-    // The outcome says nothing here: random bytes may even be a bundle.
-    let _ = verify(&mut input, &Check::default(), &mut |_| Ok(()), &mut |_, _| ());
-    if let Ok(text) = std::str::from_utf8(data) {
-        let _ = verify_proof(text, None);
-        let _ = verify_consistency_proof(text, None);
-    }
-}

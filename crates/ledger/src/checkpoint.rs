@@ -17,7 +17,7 @@ use std::str::FromStr;
 pub struct Checkpoint {
     /// The ledger's name, which is its key's name.
     pub origin: String,
-    /// How many records it has.
+    /// Number of records.
     pub size: u64,
     /// The root of the tree of these records.
     pub root: Hash,
@@ -36,7 +36,7 @@ pub struct TrustedCheckpoint {
     pub witnesses: Vec<(VerifierKey, u64)>,
 }
 
-/// Why a checkpoint was refused.
+/// Error of reading or verifying a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
     /// The text is not that of a checkpoint.
@@ -69,9 +69,9 @@ pub enum CheckpointError {
     /// Too few trusted witnesses cosigned.
     #[error("{found} of the trusted witnesses cosigned the checkpoint, but {needed} are needed")]
     QuorumMissed {
-        /// How many are needed.
+        /// Number of cosignatures that are needed.
         needed: usize,
-        /// How many cosigned.
+        /// Number of valid cosignatures.
         found: usize,
     },
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::fsck::Finding;
 
-/// Why the store could not do what it was asked.
+/// Error of the store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// No room is left.
@@ -37,7 +37,7 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// Why something could not be read from a ledger.
+/// Error of reading from a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The store failed.
@@ -48,7 +48,7 @@ pub enum ReadError {
     NoRecord {
         /// The sequence asked for.
         seq: u64,
-        /// How many records there are.
+        /// Number of records.
         size: u64,
     },
     /// A record's leaf cannot be read.
@@ -77,7 +77,7 @@ pub enum ReadError {
     },
 }
 
-/// Why a ledger could not be opened for writing.
+/// Error of opening a ledger for writing.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process owns the state directory.
@@ -105,7 +105,7 @@ pub enum OpenError {
     UnusableKey {
         /// The key's name.
         name: String,
-        /// Why.
+        /// Cause.
         reason: String,
     },
     /// The ledger was written by a later version.
@@ -121,9 +121,9 @@ pub enum OpenError {
     /// The directory or a file in it cannot be made or read.
     #[error("`{}`: {source}", path.display())]
     Io {
-        /// Which.
+        /// Path.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The store failed.

@@ -63,7 +63,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// Why a key name was refused.
+/// Error in a key name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyNameError {
     /// There is no name.
@@ -72,7 +72,7 @@ pub enum KeyNameError {
     /// The name is too long.
     #[error("the key name has {bytes} bytes; at most 255 are allowed")]
     TooLong {
-        /// How many bytes it has.
+        /// Length in bytes.
         bytes: usize,
     },
     /// The name has a character that would make signature lines ambiguous.
@@ -130,7 +130,7 @@ pub struct VerifierKey {
     key: VerifyingKey,
 }
 
-/// Why a verifier key was refused.
+/// Error of parsing a verifier key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerifierKeyError {
     /// The text does not have the three parts.

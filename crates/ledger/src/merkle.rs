@@ -69,7 +69,7 @@ pub struct RightEdge {
     by_level: [Hash; LEVELS],
 }
 
-/// Why a stored right edge was refused.
+/// Error of loading a stored right edge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RightEdgeError {
     /// The size is beyond what any tree may have.
@@ -85,9 +85,9 @@ pub enum RightEdgeError {
     WrongCount {
         /// The size given.
         size: u64,
-        /// How many hashes this size needs.
+        /// Number of hashes that this size needs.
         expected: u32,
-        /// How many hashes were given.
+        /// Number of hashes that were given.
         given: usize,
     },
 }
@@ -156,7 +156,7 @@ impl RightEdge {
         subtrees.fold(*smallest, |right, left| node_hash(left, &right))
     }
 
-    /// How many records the tree has.
+    /// Number of records in the tree.
     pub const fn size(&self) -> u64 {
         self.size
     }

@@ -37,7 +37,7 @@ pub struct NoteSignature {
     signature: Vec<u8>,
 }
 
-/// Why a signature line of a note is malformed.
+/// Syntax error in a signature line of a note.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureLineError {
     /// The line does not end in a newline.
@@ -60,13 +60,13 @@ pub enum SignatureLineError {
     NoBytes,
 }
 
-/// Why a note was refused, could not be signed, or does not carry a signature.
+/// Error of parsing, signing or verifying a note.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
     /// The note is too large.
     #[error("the note has {bytes} bytes; at most 65536 are allowed")]
     TooLarge {
-        /// How many bytes it has.
+        /// Length in bytes.
         bytes: usize,
     },
     /// The note is not text.
@@ -296,21 +296,6 @@ impl fmt::Display for NoteSignature {
         bytes.extend_from_slice(&self.signature);
         writeln!(formatter, "{SIGNATURE_PREFIX}{} {}", self.name, STANDARD.encode(bytes))
     }
-}
-
-/// Reads any bytes as a note and checks the law that a note that is read prints back as it was.
-///
-/// For drivers that throw random bytes at it; an error means the law is broken.
-pub fn fuzz_note(data: &[u8]) -> Result<(), String> {
-    let Ok(note) = Note::parse(data) else { return Ok(()) };
-    let printed = note.to_string();
-    if printed.as_bytes() != data {
-        return Err(format!("a note was read but prints differently: {printed:?}"));
-    }
-    if Note::parse(printed.as_bytes()).as_ref() != Ok(&note) {
-        return Err(format!("a printed note reads differently: {printed:?}"));
-    }
-    Ok(())
 }
 
 /// The message that a witness signs: a header for domain separation, the time, and the text.

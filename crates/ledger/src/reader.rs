@@ -63,7 +63,7 @@ impl Reader {
         Reader { store, committed: Some(committed) }
     }
 
-    /// How many records there are.
+    /// Number of records.
     pub fn size(&self) -> Result<u64, ReadError> {
         Ok(self.store.size()?)
     }

@@ -92,7 +92,7 @@ pub struct TileRow {
 /// A signed checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointRow {
-    /// How many records it is about.
+    /// Number of records that it covers.
     pub size: u64,
     /// The signed note.
     pub note: String,
@@ -128,9 +128,9 @@ pub trait Store: Send + Sync {
     fn reader(&self) -> Arc<dyn StoreReader>;
 }
 
-/// How a ledger is read. Every call sees one state of it; later calls may see later states.
+/// Read access to a ledger. Every call sees one state of it; later calls may see later states.
 pub trait StoreReader: Send + Sync {
-    /// How many records there are.
+    /// Number of records.
     fn size(&self) -> Result<u64, StoreError>;
 
     /// A text that the ledger was made with, such as `origin` and `key`.
@@ -199,7 +199,7 @@ pub enum Field {
     Agent,
 }
 
-/// Which records to read: those that fit everything that is given.
+/// Filter of records: those that fit everything that is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     /// Sequences; all if absent.
@@ -230,7 +230,7 @@ pub enum Order {
     Descending,
 }
 
-/// How much a page may hold.
+/// Limits of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageBound {
     /// At most so many records.

@@ -72,7 +72,7 @@ impl TileId {
         self.index
     }
 
-    /// How many hashes it has, 1 to 256.
+    /// Number of hashes, 1 to 256.
     pub const fn width(self) -> u16 {
         self.width
     }
@@ -82,7 +82,7 @@ impl TileId {
         self.width == TILE_WIDTH
     }
 
-    /// How many bytes it has.
+    /// Length in bytes.
     pub const fn byte_length(self) -> usize {
         self.width as usize * HASH_BYTES
     }
@@ -98,7 +98,7 @@ impl TileId {
     }
 }
 
-/// Where a node of the tree is found within the tiles.
+/// Position of a tree node within the tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeLocation {
     /// The level of the tile.
@@ -107,7 +107,7 @@ pub struct NodeLocation {
     pub tile_index: u64,
     /// The first hash of the tile below the node.
     pub offset: u16,
-    /// How many hashes of the tile are below the node; 1 when the tile holds the node's own hash.
+    /// Number of hashes of the tile below the node; 1 when the tile holds the node's own hash.
     pub count: u16,
 }
 
@@ -170,7 +170,7 @@ impl Iterator for NewTiles {
     }
 }
 
-/// How many hashes stand at a tile level of a tree of `size` records.
+/// Number of hashes at a tile level of a tree of `size` records.
 const fn hashes_at(level: u8, size: u64) -> u64 {
     match size.checked_shr(level as u32 * TILE_HEIGHT) {
         Some(hashes) => hashes,

@@ -35,7 +35,7 @@ pub struct Witness {
 /// The last checkpoint of a ledger that a witness cosigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownTree {
-    /// How many records the ledger had.
+    /// Number of records of the ledger.
     pub size: u64,
     /// The root at that size.
     pub root: Hash,
@@ -48,7 +48,7 @@ pub struct CosignatureLine {
     time: u64,
 }
 
-/// Why a witness does not cosign.
+/// Error of a refused cosignature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WitnessRefusal {
     /// The note is not signed by the ledger's key.
@@ -84,7 +84,7 @@ pub enum WitnessRefusal {
     Inconsistent {
         /// The size the witness last cosigned.
         known: u64,
-        /// Why the proof does not hold.
+        /// Error of the proof.
         refusal: ProofRefusal,
     },
     /// The witness remembers as many ledgers as it can.

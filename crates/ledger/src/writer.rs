@@ -90,7 +90,7 @@ pub struct StateRow {
     pub value: Option<Vec<u8>>,
 }
 
-/// Why a draft was not recorded. Only a deny can be answered without a receipt.
+/// Error of recording a draft. Only a deny can be answered without a receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotRecorded {
     /// The deadline passed before the draft was written.
@@ -504,7 +504,7 @@ impl Ledger {
     }
 }
 
-/// Why a draft cannot become a record.
+/// Error of turning a draft into a record.
 #[derive(Debug, thiserror::Error)]
 enum InvalidDraft {
     #[error("the `once` key has more than {MAX_ONCE} bytes")]

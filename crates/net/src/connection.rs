@@ -93,13 +93,13 @@ pub struct Progress {
     pub sent: u64,
 }
 
-/// How a message is answered.
+/// Work on a message: a future reply, an immediate one, or none.
 pub enum Work<F, R> {
-    /// By a future.
+    /// A future that gives the reply.
     Pending(F),
-    /// At once.
+    /// An immediate reply.
     Reply(R),
-    /// Not at all.
+    /// No reply.
     Done,
 }
 

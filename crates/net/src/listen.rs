@@ -45,7 +45,7 @@ pub struct ListenOptions {
     pub header_timeout: Duration,
     /// Time for the TLS handshake.
     pub handshake_timeout: Duration,
-    /// How long a connection is kept without a request. Longer than clients keep theirs, or they would now and then send into a
+    /// Time that a connection is kept without a request. Longer than clients keep theirs, or they would now and then send into a
     /// connection that is being closed.
     pub idle: Duration,
     /// Time for requests in flight to finish when the server stops.

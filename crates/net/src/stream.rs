@@ -21,9 +21,9 @@ const RETAINED: usize = 64 * 1024;
 pub struct StreamLimits {
     /// The longest message, in bytes. A longer one is refused, and the connection goes on.
     pub max_message: usize,
-    /// How long a peer may take to read a part of its replies.
+    /// Time limit of a peer for reading a part of its replies.
     pub write_deadline: Duration,
-    /// How long a peer may be silent with no message in flight; none: for ever.
+    /// Idle time limit of a peer with no message in flight; none: for ever.
     pub idle: Option<Duration>,
 }
 

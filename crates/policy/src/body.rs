@@ -12,8 +12,8 @@ use proctor_facts::SEMANTICS;
 use crate::document::Problem;
 use crate::evaluate::{Evaluation, evaluate};
 use crate::policy::{Policy, Source, SourceRole};
-use crate::question::{Memory, Question};
-use crate::readset::{ReadSet, ReplayMemory};
+use crate::question::{AnswerSource, Question};
+use crate::readset::{ReadSet, ReplaySource};
 use crate::state::State;
 
 /// The body of a decision's record: the read-set, and the decision.
@@ -196,7 +196,7 @@ pub fn rederive(
             "what it was told does not follow from the records before it: {question:?}"
         ));
     }
-    let evaluation = evaluate(&policy, &read_set.input, &ReplayMemory::new(&read_set.asked));
+    let evaluation = evaluate(&policy, &read_set.input, &ReplaySource::new(&read_set.asked));
     compare(&evaluation, &recorded, envelope)
 }
 

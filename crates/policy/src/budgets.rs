@@ -11,7 +11,7 @@ use crate::document::{BudgetSection, DocumentScope, Limit};
 use crate::evaluate::{Payer, window_start};
 use crate::input::Input;
 use crate::policy::{Policy, applies_to};
-use crate::question::{Account, Answer, Memory, Unit};
+use crate::question::{Account, Answer, AnswerSource, Unit};
 
 /// The shares of a limit, in per cent, that people want to hear about; the highest first.
 const SHARES: [u32; 3] = [100, 95, 80];
@@ -61,29 +61,34 @@ pub struct Crossing {
 
 /// All limits that hold for the caller of this input: its own, then its team's and its organisation's, each in the order of the
 /// documents. A limit whose spending is not known is spent.
-pub fn remaining(policy: &Policy, input: &Input, memory: &dyn Memory) -> Vec<Remaining> {
+pub fn remaining(policy: &Policy, input: &Input, answers: &dyn AnswerSource) -> Vec<Remaining> {
     let own = limits(policy, input, Payer::Caller).chain(limits(policy, input, Payer::Group));
     let left = own.map(|charged| Remaining {
         key: charged.limit.key.clone(),
         account: charged.limit.account,
         unit: charged.limit.unit,
         most: charged.limit.most,
-        spent: charged.spent(input, memory).map_or(charged.limit.most, |(spent, _)| spent),
+        spent: charged.spent(input, answers).map_or(charged.limit.most, |(spent, _)| spent),
     });
     left.collect()
 }
 
-/// Which limits lose a share of 80, 95 or 100 per cent to these amounts, those of the agents above the caller too: of each limit the
+/// Limits that lose a share of 80, 95 or 100 per cent to these amounts, those of the agents above the caller too: of each limit the
 /// largest. A limit whose spending is not known loses none.
-pub fn crossings(policy: &Policy, input: &Input, memory: &dyn Memory, added: &[Amount]) -> Vec<Crossing> {
-    let above = above(input, memory).unwrap_or_default();
+pub fn crossings(
+    policy: &Policy,
+    input: &Input,
+    answers: &dyn AnswerSource,
+    added: &[Amount],
+) -> Vec<Crossing> {
+    let above = above(input, answers).unwrap_or_default();
     let crossed = all_limits(policy, input, &above).filter_map(|charged| {
         let limit = charged.limit;
         let added = sum(added, limit.unit);
         if added <= Decimal::ZERO {
             return None;
         }
-        let (before, window_start) = charged.spent(input, memory)?;
+        let (before, window_start) = charged.spent(input, answers)?;
         let after = before.checked_add(added)?;
         let percent = SHARES.into_iter().find(|percent| {
             let share = share(limit.most, *percent);
@@ -108,10 +113,10 @@ pub fn crossings(policy: &Policy, input: &Input, memory: &dyn Memory, added: &[A
 
 /// Whether a limit is used up whose budget says `action_on_exceed: suspend`, one of those above the caller too. One whose spending is not
 /// known is.
-pub fn is_spent(policy: &Policy, input: &Input, memory: &dyn Memory) -> bool {
-    let Some(above) = above(input, memory) else { return true };
+pub fn is_spent(policy: &Policy, input: &Input, answers: &dyn AnswerSource) -> bool {
+    let Some(above) = above(input, answers) else { return true };
     let is_used_up = |charged: &Charged<'_>| {
-        charged.spent(input, memory).is_none_or(|(spent, _)| spent >= charged.limit.most)
+        charged.spent(input, answers).is_none_or(|(spent, _)| spent >= charged.limit.most)
     };
     // A document for a tool suspends from everything, so it counts whatever is done next.
     let of_tools = policy
@@ -137,9 +142,9 @@ struct Charged<'a> {
 
 impl Charged<'_> {
     /// Amount spent in the limit's window, and the start of the window.
-    fn spent(&self, input: &Input, memory: &dyn Memory) -> Option<(Decimal, Timestamp)> {
+    fn spent(&self, input: &Input, answers: &dyn AnswerSource) -> Option<(Decimal, Timestamp)> {
         let from = window_start(self.limit, self.budget, input)?;
-        match memory.answer(&self.payer.question(self.limit, from)) {
+        match answers.answer(&self.payer.question(self.limit, from)) {
             Some(Answer::Amount(spent)) => Some((spent, from)),
             _ => None,
         }
@@ -147,8 +152,8 @@ impl Charged<'_> {
 }
 
 /// The agents above the caller; `None`: they are not known.
-fn above(input: &Input, memory: &dyn Memory) -> Option<Vec<Caller>> {
-    CallingAgent::ask(input, memory)
+fn above(input: &Input, answers: &dyn AnswerSource) -> Option<Vec<Caller>> {
+    CallingAgent::ask(input, answers)
         .map(|acting| acting.status.map(|status| status.above).unwrap_or_default())
 }
 

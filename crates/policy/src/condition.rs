@@ -37,7 +37,7 @@ use node::{Kind, Node};
 use position::problem_at;
 
 use crate::input::Input;
-use crate::question::Memory;
+use crate::question::AnswerSource;
 
 /// A condition, compiled once and evaluated often.
 #[derive(Debug)]
@@ -124,8 +124,8 @@ impl Condition {
     }
 
     /// Evaluates it alone.
-    pub fn evaluate_alone(&self, input: &Input, memory: &dyn Memory) -> Truth {
-        self.evaluate(&Activation::new(input, memory))
+    pub fn evaluate_alone(&self, input: &Input, answers: &dyn AnswerSource) -> Truth {
+        self.evaluate(&Activation::new(input, answers))
     }
 }
 

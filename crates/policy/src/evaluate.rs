@@ -1,4 +1,4 @@
-//! The decision. A pure function of policy, input and the answers of memory: the live gate, tests, explanations and
+//! The decision. A pure function of policy, input and the answers about the past: the live gate, tests, explanations and
 //! re-derivation all come here.
 
 mod anomalies;
@@ -18,7 +18,7 @@ use crate::condition::{Activation, Truth};
 use crate::document::{CredentialAction, Document, Position, Rule};
 use crate::input::Input;
 use crate::policy::{Policy, applies, strictest_credential_action};
-use crate::question::Memory;
+use crate::question::AnswerSource;
 
 /// Opinion of one rule, section or module about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub fn anomaly_rule(alarm: &str) -> Option<&'static str> {
 }
 
 /// Decides. There is no error: what cannot be decided is denied.
-pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluation {
+pub fn evaluate(policy: &Policy, input: &Input, answers: &dyn AnswerSource) -> Evaluation {
     let documents: Vec<&Document> =
         policy.documents().iter().filter(|document| applies(&document.scope, input)).collect();
     if documents.is_empty() {
@@ -85,25 +85,25 @@ pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluati
         return denied(policy, "no-policy", reason);
     }
     let mut gathered = Gathered::default();
-    let status = stops::judge(&documents, input, memory, &mut gathered);
+    let status = stops::judge(&documents, input, answers, &mut gathered);
     for document in &documents {
-        sections::judge(document, input, memory, &mut gathered);
+        sections::judge(document, input, answers, &mut gathered);
     }
-    judge_rules(policy, input, memory, &mut gathered);
-    judge_modules(policy, input, memory, &mut gathered);
+    judge_rules(policy, input, answers, &mut gathered);
+    judge_modules(policy, input, answers, &mut gathered);
     changes::judge_findings(&documents, input, &mut gathered);
     // What an agent tries while it is stopped says nothing about what it does.
     let is_stopped = status.as_ref().is_some_and(|status| status.stop.is_some());
     let watched =
-        if is_stopped { Vec::new() } else { anomalies::judge(&documents, input, memory, &mut gathered) };
+        if is_stopped { Vec::new() } else { anomalies::judge(&documents, input, answers, &mut gathered) };
     let mut rate = None;
     // Limits only matter for what would otherwise run or be asked about; not asking them keeps the read-set small.
     if !gathered.denies() {
         let above = status.as_ref().map_or(&[][..], |status| &status.above);
-        rate = limits::judge(policy, &documents, above, input, memory, &mut gathered);
+        rate = limits::judge(policy, &documents, above, input, answers, &mut gathered);
     }
     let taints = std::mem::take(&mut gathered.taints);
-    let mut evaluation = conclude(policy, &documents, input, memory, gathered);
+    let mut evaluation = conclude(policy, &documents, input, answers, gathered);
     stops::observe(&mut evaluation.decision, &documents, input, status.as_deref());
     // What is only observed runs and costs, so this comes last.
     if evaluation.decision.effect.lets_through() {
@@ -111,7 +111,7 @@ pub fn evaluate(policy: &Policy, input: &Input, memory: &dyn Memory) -> Evaluati
         evaluation.decision.taints.sort();
         evaluation.decision.taints.dedup();
         evaluation.amounts = reserve(input, rate);
-        evaluation.crossings = budgets::crossings(policy, input, memory, &evaluation.amounts);
+        evaluation.crossings = budgets::crossings(policy, input, answers, &evaluation.amounts);
         evaluation.suspend = None;
     }
     evaluation.amounts.extend(watched);
@@ -173,8 +173,13 @@ impl Gathered<'_> {
     }
 }
 
-fn judge_rules<'a>(policy: &'a Policy, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'a>) {
-    let activation = Activation::new(input, memory);
+fn judge_rules<'a>(
+    policy: &'a Policy,
+    input: &Input,
+    answers: &dyn AnswerSource,
+    gathered: &mut Gathered<'a>,
+) {
+    let activation = Activation::new(input, answers);
     for compiled in policy.candidate_rules(input) {
         let Some(document) = policy.documents().get(compiled.document) else { continue };
         if !applies(&document.scope, input) {
@@ -211,13 +216,13 @@ fn apply_rule<'a>(rule: &'a Rule, document: &Document, gathered: &mut Gathered<'
     }
 }
 
-fn judge_modules(policy: &Policy, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'_>) {
+fn judge_modules(policy: &Policy, input: &Input, answers: &dyn AnswerSource, gathered: &mut Gathered<'_>) {
     for module in policy.modules() {
         let Some(document) = policy.documents().get(module.document) else { continue };
         if !applies(&document.scope, input) {
             continue;
         }
-        for opinion in module.engine.evaluate(input, memory) {
+        for opinion in module.engine.evaluate(input, answers) {
             let reason =
                 if opinion.reason.is_empty() { format!("rule `{}`", opinion.rule) } else { opinion.reason };
             gathered.push(opinion.effect, opinion.rule, reason, document, Position::default());
@@ -229,7 +234,7 @@ fn conclude(
     policy: &Policy,
     documents: &[&Document],
     input: &Input,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     gathered: Gathered<'_>,
 ) -> Evaluation {
     let default = default_effect(documents);
@@ -257,7 +262,7 @@ fn conclude(
             Some(approvers) => {
                 decision.approvers = approvers;
                 let wait = shortest.unwrap_or_else(|| approval_micros(documents));
-                approval::settle(&mut decision, input, memory, wait);
+                approval::settle(&mut decision, input, answers, wait);
             }
             None => {
                 let reason = "several rules ask, and nobody may approve for all of them";

@@ -16,8 +16,8 @@ use crate::evaluate::{Opinion, evaluate};
 use crate::input::Input;
 use crate::policy::Policy;
 use crate::prepare::Prepared;
-use crate::question::Memory;
-use crate::readset::{ReadSet, RecordingMemory};
+use crate::question::AnswerSource;
+use crate::readset::{ReadSet, RecordingSource};
 
 /// An action that waits for its decision, prepared.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ pub struct Judgement {
 }
 
 /// Judges an action.
-pub fn judge(policy: &Policy, request: Request<'_>, memory: &dyn Memory) -> Judgement {
+pub fn judge(policy: &Policy, request: Request<'_>, answers: &dyn AnswerSource) -> Judgement {
     let name = request.prepared.facts.name.clone();
     let input = Input {
         facts: request.prepared.facts,
@@ -74,7 +74,7 @@ pub fn judge(policy: &Policy, request: Request<'_>, memory: &dyn Memory) -> Judg
         now: request.now,
         fresh_approval: request.fresh_approval,
     };
-    let recording = RecordingMemory::new(memory);
+    let recording = RecordingSource::new(answers);
     let evaluation = evaluate(policy, &input, &recording);
     let decision = evaluation.decision;
     let mut envelope = Envelope::new(request.record, request.now, RecordKind::Decision);

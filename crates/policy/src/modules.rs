@@ -19,7 +19,7 @@ mod record;
 use proctor_core::decision::Effect;
 
 use crate::input::Input;
-use crate::question::Memory;
+use crate::question::AnswerSource;
 
 /// The language of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Language {
 /// A compiled module.
 pub(crate) trait Engine: Send + Sync {
     /// The module's opinions about an action.
-    fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion>;
+    fn evaluate(&self, input: &Input, answers: &dyn AnswerSource) -> Vec<Opinion>;
 }
 
 /// Compiles a module.

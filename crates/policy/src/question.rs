@@ -71,7 +71,7 @@ pub enum Question {
     Denied(Scope, String),
     /// Whether the taint was set. Answer: `Truth`.
     Tainted(Scope, String),
-    /// Whether the memory overflowed, so that the answers above cannot be trusted. Answer: `Truth`.
+    /// Whether the history overflowed its bounds, so that the answers above cannot be trusted. Answer: `Truth`.
     Overflowed(Scope),
     /// Spending of the account since that moment. Answer: `Amount`.
     Spent(Account, Unit, Timestamp),
@@ -86,8 +86,8 @@ pub enum Question {
     AgentStatus(String),
     /// Number of times that the principal proposed this very action in about so many seconds before now. Answer: `Count`.
     Repeats(u32),
-    /// Actions per minute that the principal proposed in the last hour. Answer: `Pace`.
-    Pace,
+    /// Actions per minute that the principal proposed in the last hour. Answer: `ActionsPerMinute`.
+    ActionsPerMinute,
 }
 
 /// Status of a principal in the registry.
@@ -127,9 +127,9 @@ pub struct Stop {
     pub reason: String,
 }
 
-/// Actions a minute.
+/// Statistics of the actions per minute that a principal proposed in the last hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pace {
+pub struct ActionsPerMinute {
     /// In the present minute, this action not counted.
     pub current: u64,
     /// Number of whole minutes before it that are known, at most 60.
@@ -188,12 +188,12 @@ pub enum Answer {
     /// Status in the registry; `None`: unknown to it.
     AgentStatus(Option<Box<AgentStatus>>),
     /// Actions a minute.
-    Pace(Pace),
+    ActionsPerMinute(ActionsPerMinute),
 }
 
 /// Source of answers: the live state, or a read-set. `None` means that there is no answer, which denies a
 /// live action and makes a recorded one undecidable.
-pub trait Memory {
+pub trait AnswerSource {
     /// Answers a question.
     fn answer(&self, question: &Question) -> Option<Answer>;
 }

@@ -10,7 +10,7 @@ use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 
 use crate::input::Input;
-use crate::question::{Answer, Memory, Question};
+use crate::question::{Answer, AnswerSource, Question};
 
 pub use json::ReadSetError;
 
@@ -42,9 +42,9 @@ impl ReadSet {
     }
 }
 
-/// Passes questions on and keeps them with their answers, each once.
-pub struct RecordingMemory<'a> {
-    memory: &'a dyn Memory,
+/// An answer source that records each question with its answer, once.
+pub struct RecordingSource<'a> {
+    answers: &'a dyn AnswerSource,
     asked: RefCell<Asked>,
 }
 
@@ -77,10 +77,10 @@ impl Asked {
     }
 }
 
-impl<'a> RecordingMemory<'a> {
-    /// Around another memory.
-    pub fn new(memory: &'a dyn Memory) -> RecordingMemory<'a> {
-        RecordingMemory { memory, asked: RefCell::default() }
+impl<'a> RecordingSource<'a> {
+    /// Wraps another source.
+    pub fn new(answers: &'a dyn AnswerSource) -> RecordingSource<'a> {
+        RecordingSource { answers, asked: RefCell::default() }
     }
 
     /// Questions and answers, in order of first asking.
@@ -89,8 +89,8 @@ impl<'a> RecordingMemory<'a> {
     }
 }
 
-impl Memory for RecordingMemory<'_> {
-    /// A question that was asked before gets the same answer. One that the memory cannot answer is not kept: it has no
+impl AnswerSource for RecordingSource<'_> {
+    /// A question that was asked before gets the same answer. One that the source cannot answer is not kept: it has no
     /// answer in the read-set either.
     fn answer(&self, question: &Question) -> Option<Answer> {
         let mut asked = self.asked.borrow_mut();
@@ -100,25 +100,25 @@ impl Memory for RecordingMemory<'_> {
         if asked.pairs.len() >= MAX_QUESTIONS {
             return None;
         }
-        let answer = self.memory.answer(question)?;
+        let answer = self.answers.answer(question)?;
         asked.push(question, &answer);
         Some(answer)
     }
 }
 
-/// Answers from a read-set, and nothing else.
-pub struct ReplayMemory<'a> {
+/// An answer source that replays a read-set, and knows nothing else.
+pub struct ReplaySource<'a> {
     asked: &'a [(Question, Answer)],
 }
 
-impl<'a> ReplayMemory<'a> {
+impl<'a> ReplaySource<'a> {
     /// From what was asked.
-    pub fn new(asked: &'a [(Question, Answer)]) -> ReplayMemory<'a> {
-        ReplayMemory { asked }
+    pub fn new(asked: &'a [(Question, Answer)]) -> ReplaySource<'a> {
+        ReplaySource { asked }
     }
 }
 
-impl Memory for ReplayMemory<'_> {
+impl AnswerSource for ReplaySource<'_> {
     fn answer(&self, question: &Question) -> Option<Answer> {
         self.asked.iter().find(|(asked, _)| asked == question).map(|(_, answer)| answer.clone())
     }

@@ -19,11 +19,11 @@
 //! * `alarm` and `session` are counted in the list of sessions. Taints of a record that is not a decision are set.
 
 mod agents;
+mod anomaly_counts;
 mod approvals;
 mod history;
 mod meters;
 mod minutes;
-mod pace;
 mod rates;
 mod registry;
 mod row;
@@ -44,12 +44,12 @@ pub use approvals::{ApprovalInfo, Closing};
 pub use registry::{AgentInfo, Registry};
 pub use row::{Row, StateDamage};
 pub use sessions::SessionInfo;
-pub use view::View;
+pub use view::StateView;
 
 /// Retention of spending, idle sessions and the minutes of decisions: 33 days, a month and a bit.
 const KEPT_MINUTES: i64 = 33 * 24 * 60;
 
-/// Bounds of the state. An overflow denies whatever asks the memory concerned.
+/// Bounds of the state. An overflow denies every action whose decision asks for the part concerned.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Different tools in one session.
@@ -89,7 +89,7 @@ pub struct State {
     approvals: approvals::Approvals,
     minutes: minutes::Minutes,
     registry: registry::Registry,
-    pace: pace::Paces,
+    anomaly_counts: anomaly_counts::AnomalyCounts,
 }
 
 impl Default for State {
@@ -108,7 +108,7 @@ impl State {
         approvals::FOLD,
         minutes::FOLD,
         registry::FOLD,
-        pace::FOLD,
+        anomaly_counts::FOLD,
     ];
 
     /// The state before the first record.
@@ -126,7 +126,7 @@ impl State {
             approvals: approvals::Approvals::default(),
             minutes: minutes::Minutes::default(),
             registry: registry::Registry::default(),
-            pace: pace::Paces::default(),
+            anomaly_counts: anomaly_counts::AnomalyCounts::default(),
         }
     }
 
@@ -146,7 +146,7 @@ impl State {
                 self.registry.apply(seq, envelope, &mut rows);
                 // An operator who lets an agent go on lets it begin anew.
                 if envelope.code == "resumed" && envelope.name == "operator" {
-                    self.pace.forget_repeats(&envelope.principal, &mut rows);
+                    self.anomaly_counts.forget_repeats(&envelope.principal, &mut rows);
                 }
             }
             _ => {}
@@ -158,7 +158,7 @@ impl State {
 
     fn decision(&mut self, seq: u64, envelope: &Envelope, rows: &mut Vec<Row>) {
         self.minutes.note(seq, envelope.time, rows);
-        self.pace.note(envelope, rows);
+        self.anomaly_counts.note(envelope, rows);
         if envelope.decision.is_some_and(Effect::lets_through) {
             let above = self.registry.payers(&envelope.principal, None);
             let sums = Sums::of(&envelope.amounts).raised();
@@ -197,8 +197,8 @@ impl State {
         session: SessionId,
         digest: Digest,
         now: Timestamp,
-    ) -> View<'a> {
-        View::new(self, caller, session, digest, now)
+    ) -> StateView<'a> {
+        StateView::new(self, caller, session, digest, now)
     }
 
     /// All approvals that are kept, open and closed, in the order of their identifiers.
@@ -236,7 +236,7 @@ impl State {
         self.approvals.rows(&mut rows);
         self.minutes.rows(&mut rows);
         self.registry.rows(&mut rows);
-        self.pace.rows(&mut rows);
+        self.anomaly_counts.rows(&mut rows);
         rows.sort_unstable_by(|left, right| (left.fold, &left.key).cmp(&(right.fold, &right.key)));
         rows
     }
@@ -273,7 +273,7 @@ impl State {
                 approvals::FOLD => state.approvals.load(key, &value),
                 minutes::FOLD => state.minutes.load(key, &value),
                 registry::FOLD => state.registry.load(key, &value),
-                pace::FOLD => state.pace.load(key, &value),
+                anomaly_counts::FOLD => state.anomaly_counts.load(key, &value),
                 _ => return Err(damage("an unknown fold")),
             };
             read.ok_or_else(|| damage("an unreadable value"))?;
@@ -288,7 +288,7 @@ impl State {
         state.meters.finish_load();
         state.minutes.finish_load();
         state.registry.finish_load();
-        state.pace.finish_load();
+        state.anomaly_counts.finish_load();
         Ok(state)
     }
 }

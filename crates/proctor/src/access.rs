@@ -17,7 +17,7 @@ pub const GATE: &str = "gate";
 /// The mode of a relay that carries messages of the Agent Harness Protocol.
 pub const AHP: &str = "ahp";
 
-/// How this process reaches the ledger of a state directory.
+/// Access of this process to the ledger of a state directory.
 pub enum Access {
     /// This process owns it.
     Owner(Owner),

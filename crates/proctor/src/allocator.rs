@@ -6,7 +6,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The allocator's option for how long freed memory is kept, in milliseconds; its binding has no name for it.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
-/// How long freed memory is kept while there is work: giving pages back and taking them again costs more than a decision.
+/// Time that freed memory is kept while there is work: giving pages back and taking them again costs more than a decision.
 const KEPT_MS: i64 = 250;
 
 /// Has freed memory returned to the operating system at once. Compiling a policy needs much for a moment; a process that then waits

@@ -28,7 +28,7 @@ use crate::cli::{Cli, Command};
 use crate::config::Config;
 use crate::failure::{Failure, OK, Outcome};
 
-/// What every command gets.
+/// Context of every command.
 pub struct Context {
     /// The settings in force.
     pub config: Config,

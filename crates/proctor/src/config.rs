@@ -8,12 +8,12 @@ use proctor_door_ahp::AhpSettings;
 use proctor_door_assembly::{AssemblyMode, AssemblySettings};
 use proctor_engine::access::local_caller;
 use proctor_engine::settings::{Durability as LedgerDurability, Settings as EngineSettings};
-use proctor_engine::tokens::{self, TokenTable};
+use proctor_engine::tokens::{self, TokenError, TokenTable};
 use serde::Deserialize;
 
 use crate::cli::{AhpArgs, AssemblyArgs};
 
-/// What the file may say. Unknown keys are refused.
+/// Keys of the file. Unknown keys are refused.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -93,14 +93,14 @@ struct GateTable {
     answer_ms: Option<u64>,
 }
 
-/// When an answer may go out.
+/// Durability that a record must have before its answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// Once the operating system has the record: the process may die.
+    /// Answer after the record is written to the operating system: it survives a crash of the process, not a power failure.
     #[default]
     Process,
-    /// Once the disk has it: the machine may die.
+    /// Answer after the record is synced to disk: it survives a power failure. Slower.
     Power,
 }
 
@@ -115,9 +115,9 @@ pub struct Config {
     pub trusted: Option<PathBuf>,
     /// The file that was read.
     pub file: Option<PathBuf>,
-    /// Where HTTP listens.
+    /// Address of HTTP.
     pub http: SocketAddr,
-    /// Where gRPC listens.
+    /// Address of gRPC.
     pub grpc: SocketAddr,
     /// Certificates, if connections are encrypted.
     pub tls: Option<TlsFiles>,
@@ -125,8 +125,47 @@ pub struct Config {
     pub ahp: AhpSettings,
     /// The door of Agent Assembly.
     pub assembly: AssemblyConfig,
-    /// Where events go.
+    /// Receiver of events.
     pub webhook: Option<WebhookConfig>,
+}
+
+/// Error of loading the settings.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The file is not TOML, or not with these keys.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column in characters, from 1.
+        column: usize,
+        /// The message of the parser.
+        message: String,
+    },
+    /// The delay of an `ask` answer takes up the whole time of an answer.
+    #[error("`ahp.hold_ms` ({hold_ms}) must leave half a second of `ahp.answer_ms` ({answer_ms})")]
+    HoldTooLong {
+        /// `ahp.hold_ms`.
+        hold_ms: u64,
+        /// `ahp.answer_ms`.
+        answer_ms: u64,
+    },
+    /// Client certificates are asked for without a certificate of the server.
+    #[error("`--tls-client-ca` needs a certificate and a key of the server's own")]
+    ClientCaAlone,
+    /// A token is not usable.
+    #[error(transparent)]
+    Token(#[from] TokenError),
 }
 
 /// The door of Agent Assembly, and what belongs to it.
@@ -151,7 +190,7 @@ pub struct WebhookConfig {
     pub secret_env: Option<String>,
     /// The file that holds it.
     pub secret_file: Option<PathBuf>,
-    /// Which kinds of events; none: the usual ones.
+    /// Kinds of events; none: the usual ones.
     pub events: Option<Vec<String>>,
 }
 
@@ -166,10 +205,10 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-/// How long the door takes at most.
+/// Default time limit of an answer.
 const ANSWER_MS: u64 = 8000;
 
-/// What flags and variables say; clap reads both.
+/// Values of flags and variables; clap reads both.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// `--state`
@@ -204,7 +243,7 @@ pub struct Overrides {
 
 impl Config {
     /// Settings for a command that runs in `directory`.
-    pub fn load(directory: &Path, overrides: &Overrides) -> Result<Config, String> {
+    pub fn load(directory: &Path, overrides: &Overrides) -> Result<Config, ConfigError> {
         let found =
             directory.ancestors().map(|folder| folder.join("proctor.toml")).find(|file| file.is_file());
         let (file, base) = match &found {
@@ -229,13 +268,11 @@ impl Config {
         let answer_ms = overrides.answer_ms.or(file.ahp.answer_ms).unwrap_or(ANSWER_MS);
         let hold_ms = overrides.ahp.hold_ms.or(file.ahp.hold_ms).unwrap_or(0);
         let tokens = file.token.iter().map(|token| tokens::read(token, &base)).collect::<Result<Vec<_>, _>>();
-        let tokens = tokens.map_err(|error| error.to_string())?;
+        let tokens = tokens?;
         if hold_ms != 0 && hold_ms.saturating_add(500) > answer_ms {
-            return Err(format!(
-                "`ahp.hold_ms` ({hold_ms}) must leave half a second of `ahp.answer_ms` ({answer_ms})"
-            ));
+            return Err(ConfigError::HoldTooLong { hold_ms, answer_ms });
         }
-        tokens::check(&tokens).map_err(|error| error.to_string())?;
+        tokens::check(&tokens)?;
         let (certificate, key, client_ca) = &overrides.tls;
         let in_file = file.tls.as_ref();
         let tls = match (
@@ -245,7 +282,7 @@ impl Config {
         ) {
             (Some(certificate), Some(key), client_ca) => Some(TlsFiles { certificate, key, client_ca }),
             (None, None, Some(_)) => {
-                return Err("`--tls-client-ca` needs a certificate and a key of the server's own".to_owned());
+                return Err(ConfigError::ClientCaAlone);
             }
             _ => None,
         };
@@ -311,14 +348,15 @@ impl Config {
     }
 }
 
-fn read(path: &Path) -> Result<File, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+fn read(path: &Path) -> Result<File, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
     toml::from_str(&text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let before = text.get(..at).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        format!("{}:{line}:{column}: {}", path.display(), error.message())
+        ConfigError::Syntax { path: path.to_owned(), line, column, message: error.message().to_owned() }
     })
 }
 
@@ -351,7 +389,7 @@ mod tests {
     fn mistakes_have_a_place() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("proctor.toml"), "agent = \"x\"\npolcy = \"p\"\n").unwrap();
-        let error = Config::load(folder.path(), &Overrides::default()).unwrap_err();
+        let error = Config::load(folder.path(), &Overrides::default()).unwrap_err().to_string();
         assert!(error.contains("proctor.toml:2:1: unknown field `polcy`"), "{error}");
     }
 }

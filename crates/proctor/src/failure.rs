@@ -1,4 +1,4 @@
-//! How a command ends: exit codes, and errors for people.
+//! Endings of commands: exit codes, and errors for people.
 
 use proctor_engine::EngineError;
 use proctor_engine::access::{AccessError, RelayError};
@@ -11,6 +11,8 @@ use proctor_engine::traces::SessionError;
 use proctor_follow::{StartError, UnknownEvent};
 use proctor_ledger::{OpenError, ReadError};
 use proctor_system::private::PrivateError;
+
+use crate::config::ConfigError;
 
 /// All went well.
 pub const OK: u8 = 0;
@@ -25,12 +27,12 @@ pub const NOT_VERIFIED: u8 = 12;
 /// Not enough to decide.
 pub const UNDECIDED: u8 = 13;
 
-/// Why a command ended early.
+/// Error of a command, with its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The exit code.
     pub code: u8,
-    /// What to tell, one line each.
+    /// Error messages, one line each.
     pub lines: Vec<String>,
 }
 
@@ -81,6 +83,7 @@ macro_rules! failures {
 
 failures!(
     CommandError,
+    ConfigError,
     CredentialError,
     EngineError,
     OpenError,
@@ -96,5 +99,5 @@ failures!(
     UnknownEvent,
 );
 
-/// What a command gives: an exit code, or a failure.
+/// Result of a command: an exit code, or a failure.
 pub type Outcome = Result<u8, Failure>;

@@ -1,4 +1,4 @@
-//! What people see: calm text; data on stdout, everything else on stderr. Colours are always written and taken away again by the
+//! Output for people: calm text; data on stdout, everything else on stderr. Colours are always written and taken away again by the
 //! stream unless it is a terminal that shows them.
 
 use std::fmt::Display;

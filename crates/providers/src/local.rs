@@ -16,7 +16,7 @@ pub use transformer::LocalModel;
 #[cfg(not(feature = "local-embeddings"))]
 pub use unavailable::LocalModel;
 
-/// Why a folder cannot be used as a model.
+/// Error of loading a model folder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalModelError {

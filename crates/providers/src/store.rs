@@ -28,10 +28,10 @@ use history::Retention;
 use queue::{CacheUse, Job, Queue};
 use writer::Writer;
 
-/// How long the end of a store waits for its last rows to be written.
+/// Time that the end of a store waits for its last rows to be written.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
-/// How much is kept.
+/// Retention limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreOptions {
     /// Rows of one assertion id; the newest are kept. Zero counts as one.
@@ -75,14 +75,14 @@ pub struct Row {
     pub status: String,
 }
 
-/// How the newest scores of an assertion are spread.
+/// Statistics of the newest scores of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
     /// Their mean; zero if there are none.
     pub mean: f64,
     /// Their standard deviation as a population; zero if there are none.
     pub stddev: f64,
-    /// How many there are.
+    /// Number of scores.
     pub count: u64,
     /// The newest; zero if there is none.
     pub latest: f64,
@@ -93,7 +93,7 @@ pub struct Drift {
 pub struct JudgedAnswer {
     /// The score it gave.
     pub score: f64,
-    /// Why.
+    /// Explanation.
     pub explanation: String,
     /// Tokens read.
     pub input_tokens: u64,
@@ -101,10 +101,10 @@ pub struct JudgedAnswer {
     pub output_tokens: u64,
 }
 
-/// How well a rubric's judgements agree with people's labels.
+/// Agreement of a rubric's judgements with people's labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibration {
-    /// Which prompt was calibrated.
+    /// Hash of the calibrated prompt.
     pub prompt_hash: String,
     /// Labels compared.
     pub label_count: u64,
@@ -176,7 +176,7 @@ impl Store {
         scores.map_err(|error| StoreError::of(&self.file, &error))
     }
 
-    /// How the newest scores of an assertion id are spread, with everything that this store recorded before.
+    /// Statistics of the newest scores of an assertion id, with everything that this store recorded before.
     pub fn drift(&self, assertion_id: &str, window: usize) -> Result<Drift, StoreError> {
         self.flush();
         let oldest = self.retention.oldest(self.now());

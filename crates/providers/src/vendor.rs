@@ -3,7 +3,7 @@
 //! A [`Client`] speaks one vendor's HTTP interface. Its calls block the calling thread: the engine works on plain threads, and
 //! the tasks behind a call run on a small runtime of the client's own, started at the first call and shared by all clones.
 //!
-//! What every call promises:
+//! Guarantees of every call:
 //!
 //! * it returns within the `deadline` it was given; that covers waiting for our own rate limit, retries and pauses,
 //! * it never sends the key to another host (redirects are not followed), and no error text contains the key,

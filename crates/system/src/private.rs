@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a private file or folder cannot be used.
+/// Error of a private file or folder.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
     /// The operating system refused.

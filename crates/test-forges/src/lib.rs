@@ -88,7 +88,7 @@ impl TestLedger {
         Some(ledger)
     }
 
-    /// How many records there are.
+    /// Number of records.
     pub fn size(&self) -> u64 {
         self.leaves.len() as u64
     }

@@ -9,10 +9,10 @@ use crate::Position;
 /// A value with its position.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Where the value begins, with its quote; a block scalar begins with its first line that is not empty. For a value that an alias
+    /// Start of the value, with its quote; a block scalar begins with its first line that is not empty. For a value that an alias
     /// repeats, where the value itself was written.
     pub at: Position,
-    /// Where the content of a string begins.
+    /// Start of a string's content.
     pub content: Position,
     /// The position of the alias that stands for this value, if one does.
     pub alias: Option<Position>,
@@ -48,7 +48,7 @@ pub enum Value {
 pub struct Key {
     /// The key.
     pub name: String,
-    /// Where it begins.
+    /// Start.
     pub at: Position,
 }
 

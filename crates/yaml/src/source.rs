@@ -47,7 +47,7 @@ pub(crate) fn position(marker: Marker) -> Position {
     Position { line: marker.line(), column: marker.col() + 1 }
 }
 
-/// Where the content of a block scalar begins. The parser gives the first line that is not empty, past the indentation;
+/// Start of a block scalar's content. The parser gives the first line that is not empty, past the indentation;
 /// empty lines before it are content too.
 pub(crate) fn block_content(first: Position, content: &str) -> Position {
     let empty = content.len() - content.trim_start_matches('\n').len();

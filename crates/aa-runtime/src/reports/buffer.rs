@@ -29,7 +29,7 @@ const RECORD_HEAD: usize = 12;
 /// Longest record: tag, length and the longest payload.
 const MAX_RECORD: usize = MAX_PAYLOAD + 16;
 
-/// Why the queue file cannot be opened.
+/// Error of opening the queue file.
 #[derive(Debug, thiserror::Error)]
 #[error("AA_AUDIT_BUFFER_PATH {}: {problem}", path.display())]
 pub struct OpenBufferError {
@@ -53,7 +53,7 @@ enum OpenBufferProblem {
     OtherContent,
 }
 
-/// Why an event is not written to the file.
+/// Error of writing an event to the file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AppendError {
     /// The event does not fit into a frame.
@@ -75,7 +75,7 @@ pub(crate) enum AppendError {
     },
 }
 
-/// Why unread events cannot be read back; they are dropped.
+/// Error of reading unread events back; they are dropped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadBufferError {
     /// The bytes are not the record that was written.
@@ -98,7 +98,7 @@ pub(crate) enum ReadBufferError {
     },
 }
 
-/// Why delivered events cannot be removed from the file.
+/// Error of removing delivered events from the file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub(crate) struct AcknowledgeError {

@@ -13,7 +13,7 @@ const LONGEST: usize = 10_000;
 /// The most memory that a compiled pattern takes.
 const LARGEST: usize = 10 * 1024 * 1024;
 
-/// How often a pattern may repeat something by count.
+/// Limit of counted repetitions in a pattern.
 const MOST_OFTEN: u32 = 1000;
 
 /// Reads a pattern.

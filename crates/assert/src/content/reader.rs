@@ -25,7 +25,7 @@ impl Reader<'_> {
         Ok(self.word(&text))
     }
 
-    /// Where one value is usual, several mean each of them; an empty list is the empty text.
+    /// Reads one value, or a list that means each of its values; an empty list is the empty text.
     pub(super) fn one_or_more(&self) -> Result<Words, Verdict> {
         self.only(&["value", "values"], "`value` or `values`")?;
         let words = match (self.value()?, self.values()?) {
@@ -38,7 +38,7 @@ impl Reader<'_> {
         Ok(Words::new(words))
     }
 
-    /// Where several are usual, a value alone is a list of one.
+    /// Reads a list; a value alone is a list of one.
     pub(super) fn several(&self) -> Result<Words, Verdict> {
         self.only(&["value", "values"], "`values`")?;
         let words = match (self.value()?, self.values()?) {

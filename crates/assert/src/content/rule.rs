@@ -34,18 +34,18 @@ pub(super) enum Rule {
     StartsWith(Word),
     EndsWith(Word),
     Equals(Word),
-    /// How many words, as white space divides them.
+    /// Number of words, separated by white space.
     WordCount(Bound),
 }
 
-/// Why a text did not pass.
+/// Cause of a failed check.
 pub(super) struct Failure {
     pub(super) what: String,
     pub(super) expected: String,
     /// The text itself if nothing is said here.
     pub(super) actual: Option<String>,
     pub(super) suggestion: &'static str,
-    /// Where in the text that came, if that is known.
+    /// Position in the checked text, if it is known.
     pub(super) at: Option<usize>,
     pub(super) score: f64,
 }

@@ -9,17 +9,17 @@ use crate::verdict::cut;
 pub struct Sample {
     /// From 0 to 1.
     pub score: f64,
-    /// Why.
+    /// Reasoning.
     pub explanation: String,
 }
 
-/// How much of a judge's reasoning is kept.
+/// Limit of kept bytes of a judge's reasoning.
 const LONGEST: usize = 2_000;
 
-/// How much is said of why an answer cannot be read: the answer's own words may be in it.
+/// Limit of the message about an unreadable answer: the answer's own words may be in it.
 const LONGEST_REASON: usize = 200;
 
-/// Why a judge's reply is not an answer.
+/// Error of parsing a judge's reply.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AnswerError {
     /// The reply is not an object.

@@ -87,7 +87,7 @@ fn known_draft(said: &str) -> Option<(Draft, &'static str)> {
     })
 }
 
-/// Why some JSON cannot be read, in our words where its own would puzzle.
+/// Message of a JSON syntax error, in our words where the parser's own would puzzle.
 pub(super) fn parse_problem(error: &serde_json::Error) -> String {
     let said = error.to_string();
     if said.starts_with("recursion limit") {

@@ -24,7 +24,7 @@ pub(super) struct Node {
     pub(super) inside: Vec<(usize, Inside)>,
 }
 
-/// Which value inside.
+/// Selector of a value inside.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Inside {
     /// The member that has this name.
@@ -35,7 +35,7 @@ pub(super) enum Inside {
     Any,
 }
 
-/// Where schemas without a name of their own live.
+/// Base URI of schemas without a name of their own.
 const BASE: &str = "json-schema:///";
 
 /// More parts than this are not even looked at: compiling them takes too long.
@@ -206,7 +206,7 @@ impl<'r> Reader<'r> {
         Some(self.place(Part { value, base: resolver.base_uri().as_ref().clone(), draft }))
     }
 
-    /// Which way led to a dynamic reference is not known here, so it may lead to every part that has the name.
+    /// The path to a dynamic reference is not known here, so it may lead to every part that has the name.
     fn finish(self) -> Graph {
         let mut graph = self.graph;
         for (from, name) in &self.dynamic {

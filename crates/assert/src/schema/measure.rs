@@ -10,16 +10,16 @@ use super::graph::{Graph, Inside, MAX_NODES};
 /// The most calls within each other; measured at under 800 bytes of stack each.
 const MAX_CALL_DEPTH: usize = 1500;
 
-/// How many calls each counts for if parts look at what others left over: compiling these takes that much more stack.
+/// Weight of a call if parts depend on what others left unevaluated: compiling these takes that much more stack.
 const UNEVALUATED_WEIGHT: usize = 4;
 
-/// How often parts may be asked about one value, counted with repetition.
+/// Limit of evaluations of parts on one value, counted with repetition.
 const MAX_VISITS: u64 = 20_000;
 
-/// How many ways may lead through a schema, from its top to a part.
+/// Limit of paths through a schema, from its top to a part.
 const MAX_PATHS: u64 = 4_000_000;
 
-/// How many ways may be walked to collect what is wrong with a value.
+/// Limit of paths that are walked to collect the violations of a value.
 const MAX_DETAILS: u64 = 200_000;
 
 /// The complexity of a schema.
@@ -27,13 +27,13 @@ const MAX_DETAILS: u64 = 200_000;
 pub(super) struct Shape {
     /// The longest chain of parts that ask each other about the same value.
     chain: usize,
-    /// How much each call weighs.
+    /// Weight of each call.
     weight: usize,
     /// The longest chain of all, if the schema is not recursive.
     longest: Option<usize>,
     /// The ways through the schema, walking no circle.
     ways: u64,
-    /// How many of the ways into a value lead back to where they came from.
+    /// Branching of the recursion: the number of paths into a value that lead back to their start.
     branching: u64,
 }
 
@@ -43,7 +43,7 @@ impl Default for Shape {
     }
 }
 
-/// How large a value is.
+/// Size of a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     /// Levels, the top included.
@@ -76,7 +76,7 @@ impl Size {
     }
 }
 
-/// Why a schema is too complex to be used, or to be used on a value.
+/// Error of a schema that is too complex, in itself or for a value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TooComplex {
     #[error("it has more than {MAX_NODES} parts")]
@@ -158,7 +158,7 @@ impl Shape {
     }
 }
 
-/// How many ways lead from the top to parts, counting each circle as one place.
+/// Number of paths from the top to parts, counting each cycle as one node.
 fn ways(graph: &Graph, all: &Cycles) -> u64 {
     let mut ways = vec![0_u64; all.count];
     for &at in &all.order {
@@ -193,7 +193,7 @@ fn longest(graph: &Graph, all: &Cycles) -> Option<usize> {
     longest.first().copied()
 }
 
-/// How many times a part in a circle can lead back into that circle through one and the same value inside. One is harmless; two
+/// Number of edges by which a part of a cycle leads back into it through one and the same value inside. One is harmless; two
 /// double the work on each level.
 fn branching(graph: &Graph, same: &Cycles, all: &Cycles) -> u64 {
     let mut back = vec![0_u64; graph.nodes.len()];

@@ -45,7 +45,7 @@ struct Mismatch {
     path: String,
     expected: String,
     actual: String,
-    /// Why what was sent cannot be compared at all.
+    /// Cause for which the sent arguments cannot be compared at all.
     unfit: Option<Incomparable>,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::text::Text;
 
-/// How deep a value may be.
+/// Depth limit of a value.
 const DEEPEST: usize = 127;
 
 /// A JSON value.
@@ -19,7 +19,7 @@ pub(crate) enum Exact {
     Members(BTreeMap<String, Exact>),
 }
 
-/// Why a value cannot be compared.
+/// Cause for which a value cannot be compared.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Incomparable {
     /// A member is there twice, so that it has no one value.

@@ -74,7 +74,7 @@ impl Run {
         run
     }
 
-    /// How long the match is after one more name.
+    /// Length of the match after one more name.
     fn longer(&self, mut matched: usize, name: &str) -> usize {
         loop {
             if self.tools.get(matched).is_some_and(|next| next == name) {

@@ -133,7 +133,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pair<'a> {
     }
 }
 
-/// How many names a list of a spec may have.
+/// Limit of names in a list of a spec.
 const MOST_NAMES: usize = 10_000;
 
 /// A list of a spec that has no more names than anybody needs.
@@ -161,7 +161,7 @@ pub(crate) fn nameless(member: &str) -> Verdict {
         .suggest(format!("write the name that is meant into `{member}`"))
 }
 
-/// Which members of a spec its check reads. A member that only other checks read is a mistake: whoever wrote it believes that
+/// Members of a spec that its check reads. A member that only other checks read is a mistake: whoever wrote it believes that
 /// something is checked.
 pub(crate) fn only<const N: usize>(
     check: &str,
@@ -176,10 +176,10 @@ pub(crate) fn only<const N: usize>(
         .suggest(format!("take `{member}` out of the spec, or use what {check} reads: {wanted}")))
 }
 
-/// How many names of a list are shown.
+/// Limit of names of a list that are shown.
 const SHOWN: usize = 20;
 
-/// How many bytes of one name are shown.
+/// Limit of bytes of one name that are shown.
 const NAME: usize = 60;
 
 /// A name that is short enough to be shown.

@@ -90,7 +90,7 @@ pub(super) struct Output {
     agent: String,
     wanted: Wanted,
     said: bool,
-    /// Where it acted first, and what it said there.
+    /// Position of its first action, and its words there.
     first: Option<(String, String)>,
     acted: usize,
 }

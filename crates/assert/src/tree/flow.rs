@@ -12,7 +12,7 @@ use crate::sequence::part::{Part, brief};
 use crate::trace::{Head, Step};
 use crate::verdict::{Verdict, shortened};
 
-/// How many bytes are searched at most: about a second of work.
+/// Limit of searched bytes: about a second of work.
 const WORK: u64 = 1 << 30;
 
 /// A member of some output of one agent is in some input of another.
@@ -32,16 +32,16 @@ pub(super) struct Flow {
 struct FlowState {
     from: bool,
     to: bool,
-    /// Where the member was first, and its value.
+    /// First position of the member, and its value.
     value: Option<(String, String)>,
     /// Whether it ever said something.
     full_value: bool,
-    /// Where the other agent acted first, and its input there.
+    /// Position of the other agent's first action, and its input there.
     input: Option<(String, String)>,
     flowed: bool,
 }
 
-/// How much may still be searched.
+/// Remaining search budget.
 #[derive(Clone, Copy)]
 struct Work {
     left: u64,

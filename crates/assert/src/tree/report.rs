@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::totals::Quantity;
 use crate::trace::{Step, StepKind, Trace};
 
-/// How deep traces may lie in each other.
+/// Depth limit of nested traces.
 const DEEPEST: usize = 5;
 
 /// The summary of a trace tree.
@@ -15,9 +15,9 @@ pub struct TreeReport {
     pub valid: bool,
     /// The first problem, or none.
     pub errors: Vec<String>,
-    /// How deep traces lie in each other; a trace alone has depth 0.
+    /// Depth of nested traces; a trace alone has depth 0.
     pub depth: usize,
-    /// How many traces name their agent; an agent counts each time.
+    /// Number of traces that name their agent; an agent counts each time.
     pub agent_count: usize,
     /// Their agents, depth first; an agent is named each time.
     pub agent_ids: Vec<String>,

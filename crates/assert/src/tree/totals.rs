@@ -48,7 +48,7 @@ impl Quantity {
     }
 }
 
-/// How large a sum may be.
+/// Limit of a sum.
 #[derive(Clone, Copy)]
 pub(super) enum Bound {
     Less(f64),
@@ -96,7 +96,7 @@ pub(super) struct Total {
 struct Sum {
     /// Nothing as long as no trace says it.
     total: Option<f64>,
-    /// Where the first number is that cannot be, whose it is, and the number.
+    /// Position of the first impossible number, its owner, and the number.
     negative: Option<(String, String, f64)>,
 }
 

@@ -12,7 +12,7 @@ pub(super) struct StepPath<'p> {
 }
 
 impl StepPath<'_> {
-    /// How many agent calls lie above; none above a step of the outermost trace.
+    /// Number of agent calls above; none above a step of the outermost trace.
     pub(super) fn depth(&self) -> usize {
         self.above.map_or(0, |above| above.depth() + 1)
     }

@@ -93,7 +93,7 @@ impl Link {
         }
     }
 
-    /// How the engine ended, as far as it is known.
+    /// Cause of the engine's end, as far as it is known.
     fn ended(&self) -> EngineEnd {
         let unknown = || EngineEnd { status: None, stderr: self.shared.stderr.text().into() };
         self.shared.end.get().cloned().unwrap_or_else(unknown)

@@ -51,7 +51,7 @@ impl From<Answer<'_>> for Outcome {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) calls: PendingCalls<u64, Vec<u8>, Outcome>,
-    /// How the engine ended; set before `calls` is closed.
+    /// Cause of the engine's end; set before `calls` is closed.
     pub(super) end: OnceLock<EngineEnd>,
     pub(super) notifications: Notifications,
     pub(super) stderr: Tail,

@@ -34,7 +34,9 @@ use proctor_policy::advice::Advice;
 use serde::Serialize;
 
 use proctor_engine::access::local_caller;
-use proctor_engine::{Answer, Engine, EngineError, Proposal, Report, Room, Spent, Wait, to_its_end};
+use proctor_engine::{
+    Answer, Engine, EngineError, Proposal, QueueReservation, Report, Spent, Wait, to_its_end,
+};
 
 use action::{CONFIRMATION, DOOR, PayloadError, Read};
 use answer::ApprovalRequest;
@@ -145,16 +147,16 @@ impl AhpDoor {
     ) -> (Answer, ApprovalRequest, Option<Read>) {
         let engine = self.engine();
         let deadline = self.deadline();
-        let Some(room) = self.engine().room(deadline).await else {
+        let Some(reservation) = self.engine().reserve(deadline).await else {
             return (engine.overloaded(), ApprovalRequest::First, None);
         };
         let read = match read {
             Ok(read) => read,
             Err(problem) => {
                 let problem = problem.to_string();
-                let filing = engine.file_malformed(room, &caller, DOOR, &problem);
+                let queued = engine.enqueue_malformed(reservation, &caller, DOOR, &problem);
                 return (
-                    engine.malformed_refused(filing, &problem, Wait::Task).await,
+                    engine.malformed_refused(queued, &problem, Wait::Task).await,
                     ApprovalRequest::First,
                     None,
                 );
@@ -168,12 +170,12 @@ impl AhpDoor {
         };
         let hold = self.shared.settings.hold;
         if hold.is_zero() {
-            let answer = self.settle(proposal, deadline, &read, room).await;
+            let answer = self.settle(proposal, deadline, &read, reservation).await;
             let asked = self.approval_request(&answer);
             return (answer, asked, Some(read));
         }
         let mut people = engine.decisions_of_people();
-        let mut answer = self.settle(proposal.clone(), deadline, &read, room).await;
+        let mut answer = self.settle(proposal.clone(), deadline, &read, reservation).await;
         let mut asked = self.approval_request(&answer);
         if answer.decision().effect == Effect::Ask {
             let until = tokio::time::Instant::now() + hold;
@@ -182,8 +184,8 @@ impl AhpDoor {
                 if self.is_approval_pending(&answer) {
                     continue;
                 }
-                let Some(room) = self.engine().room(deadline).await else { break };
-                answer = self.settle(proposal.clone(), deadline, &read, room).await;
+                let Some(reservation) = self.engine().reserve(deadline).await else { break };
+                answer = self.settle(proposal.clone(), deadline, &read, reservation).await;
                 asked = self.approval_request(&answer);
                 break;
             }
@@ -209,9 +211,15 @@ impl AhpDoor {
 
     /// Takes a decision and waits until its record is committed. The decision is open for reports as soon as it is queued: its report may
     /// arrive before the commit, and the caller may disconnect.
-    async fn settle(&self, proposal: Proposal, deadline: Instant, read: &Read, room: Room) -> Answer {
+    async fn settle(
+        &self,
+        proposal: Proposal,
+        deadline: Instant,
+        read: &Read,
+        reservation: QueueReservation,
+    ) -> Answer {
         let engine = self.engine();
-        let undelivered = engine.submit_until(room, proposal, deadline);
+        let undelivered = engine.submit_until(reservation, proposal, deadline);
         let taken = undelivered.queued().map(|(id, sequence, session, decision)| {
             self.add_open(read, id, sequence, session, decision);
             (sequence, session)
@@ -301,10 +309,11 @@ impl AhpDoor {
     ) -> Result<(), HandlerError> {
         let engine = self.engine();
         let deadline = self.deadline();
-        let room = self.engine().room(deadline).await;
-        let room = room.ok_or_else(no_room)?;
-        let filing = engine.file_report(room, caller, agent, session, DOOR, report).map_err(not_recorded)?;
-        engine.report_filed(filing, Wait::Task).await.map(|_| ()).map_err(not_recorded)
+        let reservation = self.engine().reserve(deadline).await;
+        let reservation = reservation.ok_or_else(queue_full)?;
+        let queued =
+            engine.enqueue_report(reservation, caller, agent, session, DOOR, report).map_err(not_recorded)?;
+        engine.report_recorded(queued, Wait::Task).await.map(|_| ()).map_err(not_recorded)
     }
 
     /// Records a question together with its answer, and only then gives the answer.
@@ -340,7 +349,7 @@ fn failed(problem: impl Into<EngineError>) -> HandlerError {
 }
 
 /// Handler error: the ledger's queue stayed full until the deadline.
-fn no_room() -> HandlerError {
+fn queue_full() -> HandlerError {
     HandlerError::failed("not recorded: too many records wait to be written")
 }
 
@@ -420,22 +429,26 @@ impl EventHandler for AhpDoor {
         };
         let caller = self.caller(peer);
         let (agent, session) = (&request.agent_id, &request.session_id);
-        // Nobody waits for this record, so it must not wait for room either.
-        let filed = self
-            .engine()
-            .room_now()
-            .and_then(|room| self.engine().file_report(room, &caller, agent, session, DOOR, report));
+        // Nobody waits for this record, so it must not wait for queue capacity either.
+        let filed = self.engine().try_reserve().and_then(|reservation| {
+            self.engine().enqueue_report(reservation, &caller, agent, session, DOOR, report)
+        });
         if let Err(problem) = filed {
             log::warn!("a handshake is not on record: {problem}");
         }
     }
 
     fn handle_violation(&self, peer: &Peer, violation: &Violation) {
-        // Nobody waits for this record, so it must not wait for room either.
-        match self.engine().room_now() {
+        // Nobody waits for this record, so it must not wait for queue capacity either.
+        match self.engine().try_reserve() {
             // On transports without replies to notifications nobody else is told.
-            Ok(room) => {
-                drop(self.engine().file_malformed(room, &self.caller(peer), DOOR, &violation.error.message));
+            Ok(reservation) => {
+                drop(self.engine().enqueue_malformed(
+                    reservation,
+                    &self.caller(peer),
+                    DOOR,
+                    &violation.error.message,
+                ));
             }
             Err(_) => log::warn!("a malformed message is not on record: {}", violation.error.code),
         }

@@ -14,7 +14,7 @@ use rust_decimal::Decimal;
 
 use super::action::{DOOR, arguments, tool_name};
 use super::binding::{Binding, Reported, call_digest, canonical};
-use super::{AhpDoor, event_json, no_room, not_recorded};
+use super::{AhpDoor, event_json, not_recorded, queue_full};
 use proctor_engine::{Ending, Outcome, Report, Spent, Wait};
 
 /// Canonical tool name of model calls.
@@ -52,8 +52,9 @@ impl AhpDoor {
 
     /// Looks up the session of an event, starting it if necessary.
     pub(super) async fn session(&self, caller: &Caller, event: &AhpEvent) -> Result<SessionId, HandlerError> {
-        let room = self.engine().room(self.deadline()).await.ok_or_else(no_room)?;
-        let session = self.engine().begin_session(room, caller, &event.agent_id, &event.session_id, DOOR);
+        let reservation = self.engine().reserve(self.deadline()).await.ok_or_else(queue_full)?;
+        let session =
+            self.engine().begin_session(reservation, caller, &event.agent_id, &event.session_id, DOOR);
         session.map_err(not_recorded)
     }
 
@@ -101,10 +102,10 @@ impl AhpDoor {
         let open = self.open().end(session);
         // All are queued before the first is awaited: a caller that disconnects cannot cancel some of them.
         let deadline = self.deadline();
-        let mut filings = Vec::new();
+        let mut queued = Vec::new();
         for open in open {
             self.until_recorded(open.id, open.sequence).await;
-            let Some(room) = engine.room(deadline).await else { break };
+            let Some(reservation) = engine.reserve(deadline).await else { break };
             let report = Report::Outcome(Outcome {
                 decision: open.id,
                 sequence: Some(open.sequence),
@@ -115,8 +116,8 @@ impl AhpDoor {
                 binding: Some("session_end"),
             });
             // A decision that was reported meanwhile needs no closing.
-            filings.extend(engine.file_report(
-                room,
+            queued.extend(engine.enqueue_report(
+                reservation,
                 caller,
                 &event.agent_id,
                 &event.session_id,
@@ -124,9 +125,9 @@ impl AhpDoor {
                 report,
             ));
         }
-        for filing in filings {
+        for group in queued {
             // The error means that a concurrent report closed the decision.
-            let _ = engine.report_filed(filing, Wait::Task).await;
+            let _ = engine.report_recorded(group, Wait::Task).await;
         }
         Ok(())
     }

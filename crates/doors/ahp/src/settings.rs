@@ -9,9 +9,9 @@ use proctor_engine::tokens::Token;
 /// Settings of the Agent Harness Protocol's door.
 #[derive(Debug, Clone)]
 pub struct AhpSettings {
-    /// How long an answer may take before it is `block`.
+    /// Time limit of an answer; after it the answer is `block`.
     pub answer: Duration,
-    /// How long an `ask` answer is delayed, so that an approver can decide first.
+    /// Delay of an `ask` answer, so that an approver can decide first.
     pub hold: Duration,
     /// The Unix socket; none: in the state directory.
     pub socket: Option<PathBuf>,

@@ -15,7 +15,7 @@ use super::check::Span;
 use super::event_json::event_json;
 use super::identity::{caller_of, is_claimed};
 use super::{AssemblyDoor, DOOR, unavailable};
-use proctor_engine::{Ending, Event, Filing, Room, Spent, Wait};
+use proctor_engine::{Ending, Event, QueueReservation, QueuedRecords, Spent, Wait};
 
 /// Events per report.
 pub(crate) const MAX_EVENTS: usize = 10_000;
@@ -43,15 +43,15 @@ impl AuditService for AssemblyDoor {
         let mut event_ids = Vec::with_capacity(request.events.len());
         let mut waiting = VecDeque::new();
         for event in request.events {
-            let (id, filing) = self.take_event(&agent, event).await?;
+            let (id, queued) = self.take_event(&agent, event).await?;
             event_ids.push(id);
-            waiting.extend(filing);
+            waiting.extend(queued);
             if waiting.len() >= IN_FLIGHT {
                 self.wait_for(waiting.pop_front()).await?;
             }
         }
-        for filing in waiting {
-            self.wait_for(Some(filing)).await?;
+        for queued in waiting {
+            self.wait_for(Some(queued)).await?;
         }
         Ok(Response::new(ReportEventsResponse { event_ids }))
     }
@@ -78,8 +78,8 @@ impl AuditService for AssemblyDoor {
                 self.wait_for(waiting.pop_front()).await?;
             }
         }
-        for filing in waiting {
-            self.wait_for(Some(filing)).await?;
+        for queued in waiting {
+            self.wait_for(Some(queued)).await?;
         }
         Ok(Response::new(StreamEventsResponse { events_received }))
     }
@@ -99,21 +99,21 @@ impl AssemblyDoor {
         &self,
         agent: &AgentInfo,
         event: AuditEvent,
-    ) -> Result<(String, Option<Filing>), Status> {
-        let room = self.room().await?;
+    ) -> Result<(String, Option<QueuedRecords>), Status> {
+        let reservation = self.reserve().await?;
         let home = format!("registration {}", agent.registered_seq);
-        self.file_event(room, &caller_of(agent), &agent.agent, &home, event)
+        self.enqueue_event(reservation, &caller_of(agent), &agent.agent, &home, event)
     }
 
     /// Queues the record of an event. Returns its identifier.
-    fn file_event(
+    fn enqueue_event(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         caller: &proctor_core::session::Caller,
         agent: &str,
         home: &str,
         mut event: AuditEvent,
-    ) -> Result<(String, Option<Filing>), Status> {
+    ) -> Result<(String, Option<QueuedRecords>), Status> {
         if event.event_id.is_empty() {
             // An event without an identifier is a new one every time.
             event.event_id =
@@ -132,14 +132,16 @@ impl AssemblyDoor {
             spent: spent(&event),
         };
         let session = if event.trace_id.is_empty() { home } else { &event.trace_id };
-        let filing =
-            self.engine().file_event(room, caller, agent, session, DOOR, &reported).map_err(unavailable)?;
-        Ok((event.event_id, filing))
+        let queued = self
+            .engine()
+            .enqueue_event(reservation, caller, agent, session, DOOR, &reported)
+            .map_err(unavailable)?;
+        Ok((event.event_id, queued))
     }
 
-    async fn wait_for(&self, filing: Option<Filing>) -> Result<(), Status> {
-        let Some(filing) = filing else { return Ok(()) };
-        match self.engine().filed(filing, Wait::Task).await {
+    async fn wait_for(&self, queued: Option<QueuedRecords>) -> Result<(), Status> {
+        let Some(queued) = queued else { return Ok(()) };
+        match self.engine().all_recorded(queued, Wait::Task).await {
             // The same event twice at once: one of them is on record.
             Ok(_) | Err(proctor_ledger::NotRecorded::Once { .. }) => Ok(()),
             Err(problem) => Err(unavailable(problem)),

@@ -18,7 +18,7 @@ use super::action::{NoAction, action};
 use super::answer::response;
 use super::identity::{IDENTITY_RULE, half, shown_token};
 use super::{AssemblyDoor, DOOR, Replies, anonymous, lock};
-use proctor_engine::{Answer, Filing, Proposal, Room, Undelivered, Wait, to_its_end};
+use proctor_engine::{Answer, Proposal, QueueReservation, QueuedRecords, Undelivered, Wait, to_its_end};
 
 /// Checks per batch.
 pub(crate) const MAX_BATCH: usize = 1000;
@@ -106,7 +106,7 @@ enum State {
     /// Decided by the policy.
     Decided(Box<Undelivered>, Box<Caller>, Span),
     /// Refused before policy evaluation.
-    Refused(Filing, &'static str, String),
+    Refused(QueuedRecords, &'static str, String),
     /// Malformed request.
     Invalid(Status),
     /// Not evaluated: the queue was full, or the state unavailable.
@@ -124,22 +124,33 @@ pub(super) struct Span {
 impl AssemblyDoor {
     /// Decides a check as soon as the ledger's queue has capacity.
     async fn begin_with_capacity(&self, request: &CheckActionRequest, shown: &str) -> PendingCheck {
-        match self.engine().room(self.engine().due()).await {
-            Some(room) => self.begin(room, request, shown),
+        match self.engine().reserve(self.engine().due()).await {
+            Some(reservation) => self.begin(reservation, request, shown),
             None => PendingCheck::unanswered(self.engine().overloaded()),
         }
     }
 
     /// Decides or refuses a check, and queues its record.
-    fn begin(&self, room: Room, request: &CheckActionRequest, shown: &str) -> PendingCheck {
+    fn begin(
+        &self,
+        reservation: QueueReservation,
+        request: &CheckActionRequest,
+        shown: &str,
+    ) -> PendingCheck {
         let token = if request.credential_token.is_empty() { shown } else { &request.credential_token };
         let asker = match self.asker(request.agent_id.as_ref(), token) {
             Ok(Ok(asker)) => asker,
             Ok(Err(failure)) => {
                 let about = about(request);
-                let filing =
-                    self.engine().file_refusal(room, &anonymous(), DOOR, "identity", failure.reason, &about);
-                let state = State::Refused(filing, IDENTITY_RULE, failure.reason.to_owned());
+                let queued = self.engine().enqueue_refusal(
+                    reservation,
+                    &anonymous(),
+                    DOOR,
+                    "identity",
+                    failure.reason,
+                    &about,
+                );
+                let state = State::Refused(queued, IDENTITY_RULE, failure.reason.to_owned());
                 return PendingCheck { state, assurance: failure.assurance, returned: None };
             }
             Err(problem) => return PendingCheck::unanswered(self.engine().unanswered(&problem)),
@@ -155,8 +166,8 @@ impl AssemblyDoor {
                 };
             }
             Err(NoAction::Denied(problem)) => {
-                let filing = self.engine().file_refusal(
-                    room,
+                let queued = self.engine().enqueue_refusal(
+                    reservation,
                     &asker.caller,
                     DOOR,
                     "malformed",
@@ -164,7 +175,7 @@ impl AssemblyDoor {
                     &about(request),
                 );
                 return PendingCheck {
-                    state: State::Refused(filing, "malformed", problem),
+                    state: State::Refused(queued, "malformed", problem),
                     assurance,
                     returned,
                 };
@@ -188,7 +199,7 @@ impl AssemblyDoor {
             if request.trace_id.is_empty() { asker.default_session } else { request.trace_id.clone() };
         let caller = Box::new(asker.caller.clone());
         let proposal = Proposal { action, caller: asker.caller, agent: asker.agent, session };
-        let undelivered = Box::new(self.engine().submit_until(room, proposal, self.engine().due()));
+        let undelivered = Box::new(self.engine().submit_until(reservation, proposal, self.engine().due()));
         PendingCheck { state: State::Decided(undelivered, caller, span), assurance, returned }
     }
 
@@ -205,8 +216,8 @@ impl AssemblyDoor {
         let answer = match pending.state {
             State::Invalid(status) => return Err(status),
             State::Unanswered(answer) => answer,
-            State::Refused(filing, rule, reason) => {
-                self.engine().refused(filing, rule, &reason, Wait::Task).await
+            State::Refused(queued, rule, reason) => {
+                self.engine().refused(queued, rule, &reason, Wait::Task).await
             }
             State::Decided(undelivered, caller, span) => {
                 let answer = self.engine().deliver_waiting(*undelivered, Wait::Task).await;

@@ -36,7 +36,7 @@ use proctor_core::session::Caller;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use proctor_engine::{Engine, EngineError, Room};
+use proctor_engine::{Engine, EngineError, QueueReservation};
 
 pub use routes::routes;
 
@@ -138,9 +138,9 @@ impl AssemblyDoor {
     }
 
     /// Reserves capacity in the ledger's queue for one request.
-    async fn room(&self) -> Result<Room, Status> {
-        let room = self.engine().room(self.engine().due()).await;
-        room.ok_or_else(|| Status::unavailable("too many records wait to be written"))
+    async fn reserve(&self) -> Result<QueueReservation, Status> {
+        let reservation = self.engine().reserve(self.engine().due()).await;
+        reservation.ok_or_else(|| Status::unavailable("too many records wait to be written"))
     }
 
     fn settings(&self) -> &AssemblySettings {

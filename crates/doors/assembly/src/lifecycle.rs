@@ -48,15 +48,15 @@ impl AgentLifecycleService for AssemblyDoor {
         let token = uuid_text(self.engine().random_bytes::<16>());
         let digest = Digest::of(token.as_bytes());
         let policy = self.engine().policy().digest();
-        let room = self.room().await?;
-        let change = self.engine().change_agents(room, |registry, _| {
+        let reservation = self.reserve().await?;
+        let change = self.engine().change_agents(reservation, |registry, _| {
             let mut keys = lock(&self.inner.keys);
             let events = registering::events(registry, &mut keys, &request, &id, proof, (digest, policy))?;
             keys.add(&id);
             Ok::<_, Refusal>((events, ()))
         });
-        let (filing, notices, ()) = change.map_err(|refusal| refusal.0)?;
-        self.engine().agents_changed(filing, notices).await.map_err(unavailable)?;
+        let (queued, notices, ()) = change.map_err(|refusal| refusal.0)?;
+        self.engine().agents_changed(queued, notices).await.map_err(unavailable)?;
         let agent = self.token_holder(&token).map_err(unavailable)?.ok_or_else(|| {
             Status::resource_exhausted("the registry is full: deregister agents that are gone")
         })?;
@@ -211,10 +211,10 @@ impl AssemblyDoor {
 
     /// Records registry events, and notifies subscribers.
     pub(super) async fn record_agents(&self, events: Vec<AgentEvent>) -> Result<(), Status> {
-        let room = self.room().await?;
-        let placed = self.engine().change_agents(room, |_, _| Ok::<_, EngineError>((events, ())));
-        let (filing, notices, ()) = placed.map_err(unavailable)?;
-        self.engine().agents_changed(filing, notices).await.map_err(unavailable)
+        let reservation = self.reserve().await?;
+        let placed = self.engine().change_agents(reservation, |_, _| Ok::<_, EngineError>((events, ())));
+        let (queued, notices, ()) = placed.map_err(unavailable)?;
+        self.engine().agents_changed(queued, notices).await.map_err(unavailable)
     }
 }
 

@@ -82,10 +82,16 @@ impl AssemblyDoor {
                 // The recorded decision lets the action through, so the denial gets a record of its own.
                 let about = Json::object().with("decision_id", response.decision_id.as_str());
                 // The request is denied even if this record cannot be written.
-                if let Some(room) = self.engine().room(self.engine().due()).await {
-                    let filing =
-                        self.engine().file_refusal(room, caller, DOOR, NO_REQUEST_PATH, &reason, &about);
-                    let _ = self.engine().filed(filing, Wait::Task).await;
+                if let Some(reservation) = self.engine().reserve(self.engine().due()).await {
+                    let queued = self.engine().enqueue_refusal(
+                        reservation,
+                        caller,
+                        DOOR,
+                        NO_REQUEST_PATH,
+                        &reason,
+                        &about,
+                    );
+                    let _ = self.engine().all_recorded(queued, Wait::Task).await;
                 }
                 response.reason = reason;
                 response.set_decision(Decision::Deny);

@@ -116,9 +116,10 @@ impl TopologyService for AssemblyDoor {
             spent: Spent::default(),
         };
         let home = format!("registration {}", agent.registered_seq);
-        let room = self.room().await?;
-        let filing = self.engine().file_report(room, &caller_of(&agent), &agent.agent, &home, DOOR, report);
-        let receipt = self.engine().report_filed(filing.map_err(unavailable)?, Wait::Task).await;
+        let reservation = self.reserve().await?;
+        let queued =
+            self.engine().enqueue_report(reservation, &caller_of(&agent), &agent.agent, &home, DOOR, report);
+        let receipt = self.engine().report_recorded(queued.map_err(unavailable)?, Wait::Task).await;
         let id = i64::try_from(receipt.map_err(unavailable)?.seq()).unwrap_or(i64::MAX);
         Ok(Response::new(ReportEdgeResponse { id }))
     }

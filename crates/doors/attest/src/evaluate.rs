@@ -38,7 +38,7 @@ struct History {
     opened: OnceLock<Result<Store, HistoryError>>,
 }
 
-/// Why there is no history of earlier results.
+/// Error of opening the history of earlier results.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// No directory is configured.
@@ -138,7 +138,7 @@ impl Evaluator {
         self.history.opened().as_ref().ok()
     }
 
-    /// Why there is no history, if there is none.
+    /// Error of opening the history, if there is none.
     pub fn history_problem(&self) -> Option<&HistoryError> {
         self.history.opened().as_ref().err()
     }

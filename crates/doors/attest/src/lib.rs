@@ -23,7 +23,7 @@ use proctor_wire::attest::rpc::{Code, Params, ParamsError, Refusal, Request, ref
 use proctor_wire::attest::{MAX_ASSERTION_ID, PROTOCOL_VERSION, reply, rpc};
 use serde_json::value::RawValue;
 
-pub use calibrate::{Calibrated, calibrate, read_labels};
+pub use calibrate::{Calibrated, LabelError, calibrate, read_labels};
 pub use evaluate::{Batch, Evaluator, HistoryError};
 pub use models::ModelsError;
 pub use record::{OpenAccess, RecordError, Recorder};

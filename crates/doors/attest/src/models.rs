@@ -177,7 +177,7 @@ fn open_local<'a>(
     model.get_or_init(|| LocalModel::open(folder)).as_ref().map_err(EmbedError::Local)
 }
 
-/// Why the configured models cannot be used.
+/// Error in the configured models.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelsError {
     /// The judge's endpoint is not valid.
@@ -188,7 +188,7 @@ pub enum ModelsError {
     Embedding(#[source] ProviderError),
 }
 
-/// Why texts have no vectors. A local model's error is borrowed, because it is kept for all later calls.
+/// Error of embedding texts. A local model's error is borrowed, because it is kept for all later calls.
 #[derive(Debug, thiserror::Error)]
 enum EmbedError<'a> {
     #[error("{0}")]
@@ -199,7 +199,7 @@ enum EmbedError<'a> {
     Missing,
 }
 
-/// Why a call is refused by the budget.
+/// Error of a call that the budget refuses.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BudgetError {
     /// The cost of a call cannot be bounded.
@@ -227,7 +227,7 @@ pub enum BudgetError {
     },
 }
 
-/// Why a question to the judge has no score.
+/// Error of asking the judge.
 #[derive(Debug, thiserror::Error)]
 enum SampleError {
     #[error("{0}")]
@@ -411,7 +411,7 @@ impl Judge {
     }
 }
 
-/// Why no message of a simulated user was generated.
+/// Error of generating a message of a simulated user.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
     /// The budget does not allow the call.

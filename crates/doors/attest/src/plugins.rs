@@ -47,7 +47,7 @@ pub struct AcceptedResult {
     pub explanation: String,
 }
 
-/// Why a plugin result is not valid.
+/// Error in a plugin result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PluginResultError {
     /// The message has no result.

@@ -12,10 +12,10 @@ use super::plugins::AcceptedResult;
 use proctor_engine::access::{Access, AccessError, RelayError, open_reader};
 use proctor_engine::settings::Settings as EngineSettings;
 use proctor_engine::traces::{SessionError, find_session, read_trace};
-use proctor_engine::truncated::without_torn_words;
+use proctor_engine::truncated::drop_partial_words;
 use proctor_engine::{EngineError, Report, Spent};
 
-/// Why a batch or a plugin's result is not on record.
+/// Error of recording a batch or a plugin's result.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// No state directory is named.
@@ -105,7 +105,7 @@ impl Recorder {
                         .with("spec", assertion.spec.map_or(Json::Null, |spec| as_json(spec.get())))
                         .with("status", status)
                         .with("score", format!("{}", found.verdict.score))
-                        .with("explanation", without_torn_words(&found.verdict.explanation)),
+                        .with("explanation", drop_partial_words(&found.verdict.explanation)),
                 )
             })
             .collect();

@@ -64,7 +64,7 @@ pub enum EmbeddingSettings {
     Local(PathBuf),
 }
 
-/// Why the environment is not a valid configuration.
+/// Error in the environment variables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// The judge's vendor is unknown.

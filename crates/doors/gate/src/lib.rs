@@ -13,7 +13,7 @@ use proctor_core::session::Caller;
 use proctor_net::lines::{self, Line, MAX_MESSAGE};
 
 use proctor_engine::access::local_caller;
-use proctor_engine::in_flight::Room;
+use proctor_engine::in_flight::InFlightBytes;
 use proctor_engine::owner::RelayedDoor;
 use proctor_engine::{Engine, Proposal, Undelivered};
 
@@ -40,17 +40,17 @@ pub fn serve(
     output: impl Write + Send,
 ) -> u64 {
     let (sender, receiver) = sync_channel::<(PendingAnswer, usize)>(WAITING_ANSWERS);
-    let room = Room::default();
+    let in_flight = InFlightBytes::default();
     std::thread::scope(|scope| {
-        let room = &room;
+        let in_flight = &in_flight;
         let writer = scope.spawn(move || {
-            let written = write_answers(engine, &receiver, output, room);
+            let written = write_answers(engine, &receiver, output, in_flight);
             // Either unblocks the reader: the closed channel on its next send, the open quota while it waits for memory.
             drop(receiver);
-            room.open_wide();
+            in_flight.release_all();
             written
         });
-        read_lines(engine, caller, door, input, &sender, room);
+        read_lines(engine, caller, door, input, &sender, in_flight);
         drop(sender);
         writer.join().unwrap_or(0)
     })
@@ -62,7 +62,7 @@ fn read_lines(
     door: &str,
     mut input: impl BufRead,
     sender: &SyncSender<(PendingAnswer, usize)>,
-    room: &Room,
+    in_flight: &InFlightBytes,
 ) {
     loop {
         let mut bytes = 0;
@@ -70,7 +70,7 @@ fn read_lines(
             Ok(Some(Line::Text(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
             Ok(Some(Line::Text(line))) => {
                 bytes = line.len();
-                room.take(bytes);
+                in_flight.acquire(bytes);
                 decide_line(engine, caller, door, &line)
             }
             Ok(Some(Line::TooLong(length))) => {
@@ -94,7 +94,7 @@ fn write_answers(
     engine: &Engine,
     receiver: &Receiver<(PendingAnswer, usize)>,
     output: impl Write,
-    room: &Room,
+    in_flight: &InFlightBytes,
 ) -> u64 {
     let mut output = std::io::BufWriter::new(output);
     let mut written = 0;
@@ -104,7 +104,7 @@ fn write_answers(
         if writeln!(output, "{line}").is_err() {
             return written;
         }
-        room.give_back(bytes);
+        in_flight.release(bytes);
         written += 1;
         next = match receiver.try_recv() {
             Ok(answer) => Some(answer),

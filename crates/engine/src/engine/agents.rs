@@ -9,8 +9,8 @@ use proctor_core::time::Timestamp;
 use proctor_ledger::{NotRecorded, Receipt};
 use proctor_policy::state::{AgentInfo, Registry};
 
-use super::filing::Filed;
-use super::{Engine, EngineError, Filing, Inner, Room, Wait, to_its_end, waiting};
+use super::queued::RecordDraft;
+use super::{Engine, EngineError, Inner, QueueReservation, QueuedRecords, Wait, to_its_end, waiting};
 use crate::orders::agent_text;
 
 /// Something that happens to an agent. What the codes mean stands in `proctor_policy::state`.
@@ -24,13 +24,13 @@ pub struct AgentEvent {
     pub team: String,
     /// Its organisation.
     pub org: String,
-    /// What happens.
+    /// Kind of the event.
     pub code: &'static str,
     /// The cause, or the operation concerned.
     pub name: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// What it registers with.
+    /// Registration data.
     pub registration: Option<Box<Registration>>,
     /// The policy that it is told of.
     pub policy: Option<Digest>,
@@ -64,7 +64,7 @@ pub enum Notice {
         principal: String,
         /// `suspended`, `resumed`, `killed`, `deregistered` or `forgotten`.
         code: &'static str,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// An operation was paused, resumed or terminated.
@@ -82,7 +82,7 @@ pub enum Notice {
     Decided(proctor_core::id::ApprovalId, bool),
 }
 
-/// How many notices wait for a slow follower before it has to look at the state itself.
+/// Notices queued for a slow follower; beyond them it has to read the state again.
 pub(super) const NOTICES: usize = 4096;
 
 impl Engine {
@@ -104,34 +104,34 @@ impl Engine {
     /// Changes the registry: `change` sees it as it is, and what it gives has its place in the queue before anything else changes.
     pub fn change_agents<T, E: From<EngineError>>(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), E>,
-    ) -> Result<(Filing, Vec<Notice>, T), E> {
-        let mut inner = self.turn(room)?;
+    ) -> Result<(QueuedRecords, Vec<Notice>, T), E> {
+        let mut inner = self.lock_for_append(reservation)?;
         let (events, value) = change(inner.state.registry(), self.clock.now())?;
         let notices = events.iter().filter_map(notice).collect();
         let records = events.into_iter().map(|event| self.agent_record(event)).collect();
-        Ok((self.file_under(&mut inner, records), notices, value))
+        Ok((self.enqueue_locked(&mut inner, records), notices, value))
     }
 
     /// Waits, as a task, until a change of the registry is on record, and announces it; a caller that goes away does not stop that.
     pub async fn agents_changed(
         self: &Arc<Engine>,
-        filing: Filing,
+        queued: QueuedRecords,
         notices: Vec<Notice>,
     ) -> Result<(), NotRecorded> {
         let engine = Arc::clone(self);
-        let told = to_its_end(async move { engine.tell_changed(filing, notices, Wait::Task).await });
+        let told = to_its_end(async move { engine.tell_changed(queued, notices, Wait::Task).await });
         told.await.map(|_| ())
     }
 
     async fn tell_changed(
         &self,
-        filing: Filing,
+        queued: QueuedRecords,
         notices: Vec<Notice>,
         wait: Wait,
     ) -> Result<Vec<Receipt>, NotRecorded> {
-        let recorded = self.filed(filing, wait).await;
+        let recorded = self.all_recorded(queued, wait).await;
         // Also if it is not known yet: whoever follows looks.
         if matches!(recorded, Ok(_) | Err(NotRecorded::Unknown)) {
             for notice in notices {
@@ -146,15 +146,15 @@ impl Engine {
         &self,
         change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), E>,
     ) -> Result<(Option<u64>, T), E> {
-        let room =
-            self.room_blocking(self.due()).map_err(|full| EngineError::from(NotRecorded::from(full)))?;
-        let (filing, notices, value) = self.change_agents(room, change)?;
-        let recorded = waiting::now(self.tell_changed(filing, notices, Wait::Thread));
+        let reservation =
+            self.reserve_blocking(self.due()).map_err(|full| EngineError::from(NotRecorded::from(full)))?;
+        let (queued, notices, value) = self.change_agents(reservation, change)?;
+        let recorded = waiting::now(self.tell_changed(queued, notices, Wait::Thread));
         let receipts = recorded.map_err(EngineError::from)?;
         Ok((receipts.first().map(Receipt::seq), value))
     }
 
-    fn agent_record(&self, event: AgentEvent) -> Filed {
+    fn agent_record(&self, event: AgentEvent) -> RecordDraft {
         let mut envelope = self.envelope(RecordKind::Agent);
         envelope.principal = claimed(&event.principal);
         envelope.agent = claimed(&agent_text(&event.agent));
@@ -181,7 +181,7 @@ impl Engine {
         });
         let cut =
             |body: &Json| proctor_policy::prepare::redact_json(&self.policy(), body).to_string().into_bytes();
-        Filed::new(envelope, event.body.as_ref().map(cut))
+        RecordDraft::new(envelope, event.body.as_ref().map(cut))
     }
 
     /// A suspension that a decision gave cause for; none if the agent is suspended for that already.
@@ -190,7 +190,7 @@ impl Engine {
         inner: &Inner,
         decided: &proctor_core::record::Envelope,
         (cause, reason): (&'static str, String),
-    ) -> Option<(Filed, Notice)> {
+    ) -> Option<(RecordDraft, Notice)> {
         let known = inner.state.registry().get(&decided.principal);
         // Once is enough: it stays suspended until the cause is gone.
         if known.is_some_and(|agent| agent.suspended.iter().any(|(known, _)| known == cause)) {

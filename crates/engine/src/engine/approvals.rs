@@ -15,7 +15,7 @@ use proctor_policy::state::ApprovalInfo;
 use super::{Engine, EngineError, Notice};
 use crate::approvers::{ApprovalOrder, ApproverKeys, CredentialError};
 
-/// Why an order was not carried out.
+/// Error of deciding an approval.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalRefusal {
     /// No such approval.
@@ -82,9 +82,10 @@ impl Engine {
             return Err(ApprovalRefusal::NotNamed(ask.approvers.join(", ")));
         }
         let deadline = Instant::now() + self.answer;
-        let room = self.room_blocking(deadline).map_err(|full| EngineError::from(NotRecorded::from(full)));
-        let turn = room.and_then(|room| self.turn(room));
-        let mut inner = turn.map_err(ApprovalRefusal::NotRecorded)?;
+        let reservation =
+            self.reserve_blocking(deadline).map_err(|full| EngineError::from(NotRecorded::from(full)));
+        let guard = reservation.and_then(|reservation| self.lock_for_append(reservation));
+        let mut inner = guard.map_err(ApprovalRefusal::NotRecorded)?;
         let info = inner.state.approval(id).ok_or(ApprovalRefusal::Decided(id))?;
         if *info.principal == *approver {
             return Err(ApprovalRefusal::OwnRequest(approver.to_owned()));
@@ -130,7 +131,7 @@ impl Engine {
 
     /// Records, once, that nobody decided in time, and tells those who follow; the asker hears of it when it asks again.
     pub fn expire(&self, id: ApprovalId) -> Result<(), EngineError> {
-        let mut inner = self.turn(self.room_now()?)?;
+        let mut inner = self.lock_for_append(self.try_reserve()?)?;
         let mut envelope = self.envelope(RecordKind::Approval);
         let waits = |info: &&ApprovalInfo| {
             info.state == ApprovalState::Waiting && info.closed.is_none() && envelope.time >= info.expires

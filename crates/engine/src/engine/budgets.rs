@@ -14,8 +14,8 @@ use proctor_policy::input::Input;
 use proctor_policy::policy::Policy;
 use proctor_policy::question::Account;
 
-use super::filing::Filed;
-use super::room::Turn;
+use super::queued::RecordDraft;
+use super::reservation::AppendGuard;
 use super::{Engine, EngineError, Inner, Notice};
 
 /// The cause of a suspension that a budget gives.
@@ -43,7 +43,7 @@ impl Engine {
     /// Lifts a suspension that a budget caused when the budget is open again. Gives the notice that is due once that is on record.
     pub(super) fn end_budget_suspension(
         &self,
-        inner: &mut Turn<'_>,
+        inner: &mut AppendGuard<'_>,
         policy: &Policy,
         caller: &Caller,
     ) -> Option<Notice> {
@@ -52,7 +52,12 @@ impl Engine {
         Some(notice)
     }
 
-    fn budget_resumed(&self, inner: &Inner, policy: &Policy, caller: &Caller) -> Option<(Filed, Notice)> {
+    fn budget_resumed(
+        &self,
+        inner: &Inner,
+        policy: &Policy,
+        caller: &Caller,
+    ) -> Option<(RecordDraft, Notice)> {
         let principal = claimed(&caller.principal);
         let agent = inner.state.registry().get(&principal)?;
         if !agent.suspended.iter().any(|(cause, _)| cause == BUDGET) {
@@ -73,19 +78,19 @@ impl Engine {
         "resumed".clone_into(&mut envelope.code);
         BUDGET.clone_into(&mut envelope.name);
         envelope.rule.clone_from(&reason);
-        Some((Filed::new(envelope, None), Notice::Order { principal, code: "resumed", reason }))
+        Some((RecordDraft::new(envelope, None), Notice::Order { principal, code: "resumed", reason }))
     }
 
     /// Looks whether an agent's budget is open again, outside of a decision.
     pub async fn refresh_budget(self: &Arc<Engine>, caller: &Caller) -> Result<(), EngineError> {
         let policy = self.policy();
-        let Some(room) = self.room(self.due()).await else { return Err(NotRecorded::Full.into()) };
-        let (filing, notice) = {
-            let mut inner = self.turn(room)?;
+        let Some(reservation) = self.reserve(self.due()).await else { return Err(NotRecorded::Full.into()) };
+        let (queued, notice) = {
+            let mut inner = self.lock_for_append(reservation)?;
             let Some((record, notice)) = self.budget_resumed(&inner, &policy, caller) else { return Ok(()) };
-            (self.file_under(&mut inner, vec![record]), notice)
+            (self.enqueue_locked(&mut inner, vec![record]), notice)
         };
-        Ok(self.agents_changed(filing, vec![notice]).await?)
+        Ok(self.agents_changed(queued, vec![notice]).await?)
     }
 
     /// Alarms about thresholds that a decision passes.
@@ -95,19 +100,23 @@ impl Engine {
         decided: &Envelope,
         crossings: &[Crossing],
         sequence: u64,
-    ) -> Vec<Filed> {
+    ) -> Vec<RecordDraft> {
         let records = self.crossing_records(inner, decided, crossings).into_iter();
         records
-            .map(|record| Filed { envelope: Envelope { links: vec![sequence], ..record.envelope }, ..record })
+            .map(|record| RecordDraft {
+                envelope: Envelope { links: vec![sequence], ..record.envelope },
+                ..record
+            })
             .collect()
     }
 
     /// One for each limit, window and threshold: several documents may have the same limit.
-    fn crossing_records(&self, inner: &Inner, about: &Envelope, crossings: &[Crossing]) -> Vec<Filed> {
-        let mut records: Vec<Filed> = Vec::new();
+    fn crossing_records(&self, inner: &Inner, about: &Envelope, crossings: &[Crossing]) -> Vec<RecordDraft> {
+        let mut records: Vec<RecordDraft> = Vec::new();
         for crossing in crossings {
             let record = self.crossing_record(inner, about, crossing);
-            let is_new = |new: &Filed| records.iter().all(|known| known.envelope.once != new.envelope.once);
+            let is_new =
+                |new: &RecordDraft| records.iter().all(|known| known.envelope.once != new.envelope.once);
             if let Some(record) = record.filter(is_new) {
                 records.push(record);
             }
@@ -122,7 +131,7 @@ impl Engine {
         caller: &Caller,
         about: &Envelope,
         added: &[Amount],
-    ) -> Vec<Filed> {
+    ) -> Vec<RecordDraft> {
         let raised: Vec<Amount> =
             added.iter().filter(|amount| amount.value.is_sign_positive()).cloned().collect();
         if raised.is_empty() {
@@ -135,7 +144,7 @@ impl Engine {
     }
 
     /// Once for each limit, window and threshold: what was given back and spent again is no news.
-    fn crossing_record(&self, inner: &Inner, about: &Envelope, crossing: &Crossing) -> Option<Filed> {
+    fn crossing_record(&self, inner: &Inner, about: &Envelope, crossing: &Crossing) -> Option<RecordDraft> {
         let owner = match crossing.account {
             Account::Agent => crossing.above.as_ref().unwrap_or(&about.principal),
             Account::Team => &about.team,
@@ -172,6 +181,6 @@ impl Engine {
             .with("percent", crossing.percent)
             .with("spent", crossing.spent.normalize().to_string())
             .with("limit", crossing.limit.normalize().to_string());
-        Some(Filed::new(envelope, Some(body.to_string().into_bytes())))
+        Some(RecordDraft::new(envelope, Some(body.to_string().into_bytes())))
     }
 }

@@ -13,10 +13,10 @@ use proctor_policy::judge::{Request, judge};
 use proctor_policy::prepare::prepare;
 use proctor_policy::state::{ApprovalInfo, Registry};
 
-use super::{Engine, EngineError, Proposal, Room};
+use super::{Engine, EngineError, Proposal, QueueReservation};
 
 impl Engine {
-    /// What the decision on an action would be now. Nothing is recorded, charged or asked.
+    /// Dry run of the decision on an action. Nothing is recorded, charged or asked.
     pub fn consider(&self, proposal: &Proposal) -> Result<Decision, EngineError> {
         let policy = self.policy();
         let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
@@ -40,7 +40,7 @@ impl Engine {
         Ok(judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now)).decision)
     }
 
-    /// What is left of a caller's budgets.
+    /// Remaining amounts of a caller's budgets.
     pub fn budgets(&self, caller: &Caller) -> Result<Vec<Remaining>, EngineError> {
         let policy = self.policy();
         let input = self.blank_input(caller);
@@ -98,7 +98,7 @@ impl Engine {
     /// Our identifier of a session; it begins if it has not begun.
     pub fn begin_session(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         caller: &Caller,
         agent: &str,
         session: &str,
@@ -109,7 +109,7 @@ impl Engine {
             agent: agent.to_owned(),
             session: session.to_owned(),
         };
-        let mut inner = self.turn(room)?;
+        let mut inner = self.lock_for_append(reservation)?;
         self.session(&mut inner, &key, caller, door, Wake::Writer)
     }
 

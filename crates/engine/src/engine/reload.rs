@@ -5,10 +5,10 @@ use proctor_core::record::RecordKind;
 use proctor_policy::document::Problem;
 use proctor_policy::policy::Policy;
 
-use super::filing::Filed;
+use super::queued::RecordDraft;
 use super::{Engine, EngineError};
 
-/// What a reload came to.
+/// Result of a reload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reload {
     /// The sources are the ones in force.
@@ -49,7 +49,7 @@ impl Engine {
         let listed =
             problems.iter().take(100).map(|problem| Json::from(problem.to_string())).collect::<Vec<_>>();
         let body = Json::object().with("problems", listed).to_string().into_bytes();
-        if let Err(problem) = self.record_all(vec![Filed::new(envelope, Some(body))]) {
+        if let Err(problem) = self.record_all(vec![RecordDraft::new(envelope, Some(body))]) {
             log::warn!("the refused policy is not on record: {problem}");
         }
     }

@@ -8,9 +8,9 @@ use proctor_core::session::{Caller, SessionKey};
 use proctor_ledger::{NotRecorded, Receipt, Wake};
 use rust_decimal::Decimal;
 
-use super::filing::Filed;
-use super::room::Turn;
-use super::{Engine, EngineError, Filing, Inner, Room, Wait, waiting};
+use super::queued::RecordDraft;
+use super::reservation::AppendGuard;
+use super::{Engine, EngineError, Inner, QueueReservation, QueuedRecords, Wait, waiting};
 use crate::orders::agent_text;
 
 /// Something that an agent reports.
@@ -20,13 +20,13 @@ pub enum Report {
     Outcome(Outcome),
     /// Anything else.
     Observation {
-        /// What kind of thing.
+        /// Code of the event.
         code: String,
-        /// The thing itself.
+        /// Data of the event.
         data: Json,
         /// Alarms that it gives cause for: code, and what is wrong.
         alarms: Vec<(&'static str, String)>,
-        /// What it cost, if nothing was reserved for it.
+        /// Cost, if no decision reserved it.
         spent: Spent,
     },
 }
@@ -40,9 +40,9 @@ pub struct Event {
     pub data: Json,
     /// The decision that it is the outcome of, if it binds to one.
     pub decision: Option<RecordId>,
-    /// How that ended.
+    /// Ending of the decided action.
     pub ending: Ending,
-    /// What it really cost.
+    /// Cost as reported.
     pub spent: Spent,
 }
 
@@ -62,15 +62,15 @@ pub struct Outcome {
     pub decision: RecordId,
     /// The sequence of that decision, where the door remembers it; otherwise it is looked up.
     pub sequence: Option<u64>,
-    /// How it ended.
+    /// Ending of the action.
     pub ending: Ending,
-    /// What it gave.
+    /// Result of the action.
     pub result: Json,
     /// Tokens really used.
     pub tokens: Option<u64>,
     /// Money really spent.
     pub cost_usd: Option<Decimal>,
-    /// How the report was bound to the decision, where the agent did not name it.
+    /// Method by which the report was bound to the decision, where the agent did not name it.
     pub binding: Option<&'static str>,
 }
 
@@ -82,7 +82,7 @@ struct Observed {
     spent: Spent,
 }
 
-/// How an action ended.
+/// Ending of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// It succeeded.
@@ -113,21 +113,21 @@ impl Engine {
         door: &str,
         report: Report,
     ) -> Result<Receipt, EngineError> {
-        let room = self.room_blocking(self.due()).map_err(NotRecorded::from)?;
-        let filing = self.file_report(room, caller, agent, session, door, report)?;
-        waiting::now(self.report_filed(filing, Wait::Thread))
+        let reservation = self.reserve_blocking(self.due()).map_err(NotRecorded::from)?;
+        let queued = self.enqueue_report(reservation, caller, agent, session, door, report)?;
+        waiting::now(self.report_recorded(queued, Wait::Thread))
     }
 
     /// Gives a report its place in the queue.
-    pub fn file_report(
+    pub fn enqueue_report(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         caller: &Caller,
         agent: &str,
         session: &str,
         door: &str,
         report: Report,
-    ) -> Result<Filing, EngineError> {
+    ) -> Result<QueuedRecords, EngineError> {
         let key = SessionKey {
             principal: caller.principal.clone(),
             agent: agent.to_owned(),
@@ -135,15 +135,15 @@ impl Engine {
         };
         match report {
             Report::Observation { code, data, alarms, spent } => {
-                self.observation(room, caller, &key, door, &Observed { code, data, alarms, spent })
+                self.observation(reservation, caller, &key, door, &Observed { code, data, alarms, spent })
             }
-            Report::Outcome(outcome) => self.outcome(room, caller, door, &outcome),
+            Report::Outcome(outcome) => self.outcome(reservation, caller, door, &outcome),
         }
     }
 
     /// Waits until a report is on record. Gives the receipt of its first record.
-    pub async fn report_filed(&self, filing: Filing, wait: Wait) -> Result<Receipt, EngineError> {
-        match self.filed(filing, wait).await.map(|receipts| receipts.into_iter().next()) {
+    pub async fn report_recorded(&self, queued: QueuedRecords, wait: Wait) -> Result<Receipt, EngineError> {
+        match self.all_recorded(queued, wait).await.map(|receipts| receipts.into_iter().next()) {
             Ok(Some(receipt)) => Ok(receipt),
             Ok(None) => Err(EngineError::NothingRecorded),
             Err(NotRecorded::Once { first }) => Err(EngineError::Known { first }),
@@ -153,17 +153,17 @@ impl Engine {
 
     fn observation(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         caller: &Caller,
         key: &SessionKey,
         door: &str,
         observed: &Observed,
-    ) -> Result<Filing, EngineError> {
+    ) -> Result<QueuedRecords, EngineError> {
         let Observed { code, data, alarms, spent } = observed;
-        let mut turn = self.turn(room)?;
-        let session = self.session(&mut turn, key, caller, door, Wake::Writer)?;
+        let mut guard = self.lock_for_append(reservation)?;
+        let session = self.session(&mut guard, key, caller, door, Wake::Writer)?;
         // Cutting secrets takes longer than deciding: the lock is not held for it.
-        let room = turn.release();
+        let reservation = guard.release();
         let policy = self.policy();
         let mut envelope = self.envelope(RecordKind::Observation);
         envelope.session = Some(session);
@@ -175,31 +175,31 @@ impl Engine {
         envelope.code = claimed(&self.without_secrets(code));
         let data = proctor_policy::prepare::redact_json(&policy, data);
         let body = Json::object().with("data", data).to_string().into_bytes();
-        let mut records = vec![Filed::new(envelope.clone(), Some(body))];
+        let mut records = vec![RecordDraft::new(envelope.clone(), Some(body))];
         for (code, problem) in alarms {
             let alarm = self.beside(&envelope, RecordKind::Alarm, code, None, Vec::new());
             let problem = proctor_policy::prepare::redact_text(&policy, problem);
             let body = Json::object().with("problem", problem).to_string().into_bytes();
-            records.push(Filed::about_first(alarm, Some(body)));
+            records.push(RecordDraft::about_first(alarm, Some(body)));
         }
         let amounts = differences(&[], spent.tokens, spent.cost_usd);
         if !amounts.is_empty() {
             let settlement = self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
-            records.push(Filed::about_first(settlement, None));
+            records.push(RecordDraft::about_first(settlement, None));
         }
-        Ok(self.file_spent(&mut self.turn(room)?, caller, records, &amounts))
+        Ok(self.enqueue_spent(&mut self.lock_for_append(reservation)?, caller, records, &amounts))
     }
 
     /// Gives a reported event its place in the queue; `None` if it is on record already.
-    pub fn file_event(
+    pub fn enqueue_event(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         caller: &Caller,
         agent: &str,
         session: &str,
         door: &str,
         event: &Event,
-    ) -> Result<Option<Filing>, EngineError> {
+    ) -> Result<Option<QueuedRecords>, EngineError> {
         let mut key = caller.principal.clone();
         key.push('/');
         key.push_str(&event.id);
@@ -211,7 +211,7 @@ impl Engine {
         };
         let data = proctor_policy::prepare::redact_json(&self.policy(), &event.data);
         // One lock from looking to placing: two reports on the same thing must not both be the first.
-        let mut inner = self.turn(room)?;
+        let mut inner = self.lock_for_append(reservation)?;
         if self.first_with(&inner, &once)?.is_some() {
             return Ok(None);
         }
@@ -226,7 +226,7 @@ impl Engine {
         "event".clone_into(&mut envelope.code);
         envelope.once = Some(once);
         let body = Json::object().with("data", data).to_string().into_bytes();
-        let mut records = vec![Filed::new(envelope.clone(), Some(body))];
+        let mut records = vec![RecordDraft::new(envelope.clone(), Some(body))];
         let bound = match event.decision {
             None => None,
             Some(decision) => {
@@ -253,39 +253,39 @@ impl Engine {
                 if !amounts.is_empty() {
                     let settlement =
                         self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
-                    records.push(Filed::about_first(settlement, None));
+                    records.push(RecordDraft::about_first(settlement, None));
                 }
                 amounts
             }
         };
-        Ok(Some(self.file_spent(&mut inner, caller, records, &amounts)))
+        Ok(Some(self.enqueue_spent(&mut inner, caller, records, &amounts)))
     }
 
     /// Gives records and the alarms that their amounts cause their places in the queue.
-    fn file_spent(
+    fn enqueue_spent(
         &self,
-        inner: &mut Turn<'_>,
+        inner: &mut AppendGuard<'_>,
         caller: &Caller,
-        mut records: Vec<Filed>,
+        mut records: Vec<RecordDraft>,
         amounts: &[Amount],
-    ) -> Filing {
+    ) -> QueuedRecords {
         if let Some(first) = records.first().map(|record| record.envelope.clone()) {
             let crossed = self.settled_crossings(inner, caller, &first, amounts);
-            records.extend(crossed.into_iter().map(|record| Filed { about_first: true, ..record }));
+            records.extend(crossed.into_iter().map(|record| RecordDraft { about_first: true, ..record }));
         }
-        self.file_under(inner, records)
+        self.enqueue_locked(inner, records)
     }
 
     fn outcome(
         &self,
-        room: Room,
+        reservation: QueueReservation,
         caller: &Caller,
         door: &str,
         outcome: &Outcome,
-    ) -> Result<Filing, EngineError> {
-        let mut inner = self.turn(room)?;
+    ) -> Result<QueuedRecords, EngineError> {
+        let mut inner = self.lock_for_append(reservation)?;
         let (records, amounts) = self.outcome_records(&inner, caller, door, outcome)?;
-        Ok(self.file_spent(&mut inner, caller, records, &amounts))
+        Ok(self.enqueue_spent(&mut inner, caller, records, &amounts))
     }
 
     /// The record of a decision, if it is in the ledger: at the sequence where it is expected, else wherever its identifier is.
@@ -314,7 +314,7 @@ impl Engine {
         caller: &Caller,
         door: &str,
         outcome: &Outcome,
-    ) -> Result<(Vec<Filed>, Vec<Amount>), EngineError> {
+    ) -> Result<(Vec<RecordDraft>, Vec<Amount>), EngineError> {
         let decision = outcome.decision;
         let stranger = || EngineError::NotYours(decision);
         let (sequence, asked) = self.recorded_decision(decision, outcome.sequence)?.ok_or_else(stranger)?;
@@ -346,15 +346,15 @@ impl Engine {
         let denied = !asked.decision.is_some_and(Effect::lets_through);
         let reserved = if denied { Vec::new() } else { asked.amounts };
         let amounts = differences(&reserved, outcome.tokens, outcome.cost_usd);
-        let mut records = vec![Filed::new(envelope.clone(), Some(body.to_string().into_bytes()))];
+        let mut records = vec![RecordDraft::new(envelope.clone(), Some(body.to_string().into_bytes()))];
         if !amounts.is_empty() {
             let once = Some(format!("settlement:{decision}"));
             let settlement = self.beside(&envelope, RecordKind::Settlement, "", once, amounts.clone());
-            records.push(Filed::new(settlement, None));
+            records.push(RecordDraft::new(settlement, None));
         }
         if denied {
             let alarm = self.beside(&envelope, RecordKind::Alarm, "denied_but_done", None, Vec::new());
-            records.push(Filed::new(alarm, None));
+            records.push(RecordDraft::new(alarm, None));
         }
         // All of them are on record before the agent hears of it.
         Ok((records, amounts))
@@ -385,8 +385,8 @@ impl Engine {
 impl Engine {
     /// Erases the body of a record. Gives the sequence of the erasure's own record.
     pub fn erase(&self, sequence: u64, by: &str, reason: &str) -> Result<u64, EngineError> {
-        let room = self.room_blocking(self.due()).map_err(NotRecorded::from)?;
-        let mut inner = self.turn(room)?;
+        let reservation = self.reserve_blocking(self.due()).map_err(NotRecorded::from)?;
+        let mut inner = self.lock_for_append(reservation)?;
         let mut envelope = self.envelope(RecordKind::Erasure);
         envelope.principal = claimed(by);
         envelope.links = vec![sequence];

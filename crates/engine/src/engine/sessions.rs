@@ -1,4 +1,4 @@
-//! Which session a message belongs to: found in the ledger, or begun.
+//! Lookup of the session that a message belongs to: found in the ledger, or begun.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use proctor_core::record::{RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 use proctor_ledger::Wake;
 
-use super::filing::Filed;
-use super::room::Turn;
+use super::queued::RecordDraft;
+use super::reservation::AppendGuard;
 use super::{Engine, EngineError};
 use crate::orders::agent_text;
 
@@ -24,7 +24,7 @@ impl Engine {
     /// Our identifier of the session; the first message of a session begins it with a record.
     pub(super) fn session(
         &self,
-        inner: &mut Turn<'_>,
+        inner: &mut AppendGuard<'_>,
         key: &SessionKey,
         caller: &Caller,
         door: &str,
@@ -49,7 +49,7 @@ impl Engine {
                 envelope.code = claimed(&self.without_secrets(&key.session));
                 envelope.once = Some(once);
                 // If this fails, so does the decision behind it in the queue, and both are taken again.
-                let begun = Filed::new(envelope, None);
+                let begun = RecordDraft::new(envelope, None);
                 drop(self.append_together(inner, begun, Vec::new(), Some(self.due()), wake));
                 session
             }

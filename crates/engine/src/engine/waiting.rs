@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use proctor_ledger::{NotRecorded, Pending, Receipt};
 
-/// How the caller waits.
+/// Waiting mode of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Blocking the thread.
@@ -16,7 +16,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// What became of a decision, at most until this moment. Its caller is told deny then, so the record, should it still be written, is
+    /// Result of a queued decision, at most until this moment. Its caller is told deny then, so the record, should it still be written, is
     /// followed by one that retracts it. A caller that goes away is told nothing, and the record stands.
     pub(super) async fn decided(self, pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
         match self {
@@ -25,7 +25,7 @@ impl Wait {
         }
     }
 
-    /// What became of a record that says what happened, at most until this moment. It stands, whether or not its caller hears of it.
+    /// Result of a queued report, at most until this moment. The record stands, whether or not its caller hears of it.
     pub(super) async fn recorded(self, pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
         match self {
             Wait::Thread => pending.wait_or_leave(deadline),
@@ -34,7 +34,7 @@ impl Wait {
     }
 }
 
-/// What became of it, or the draft itself if that is not known in time.
+/// Result of a draft, or the draft itself if the deadline passes first.
 async fn in_time(mut pending: Pending, deadline: Instant) -> Result<Result<Receipt, NotRecorded>, Pending> {
     let settled = tokio::time::timeout_at(deadline.into(), &mut pending).await;
     settled.map_err(|_elapsed| pending)

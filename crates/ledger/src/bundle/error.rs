@@ -47,7 +47,7 @@ impl fmt::Display for BundlePosition {
     }
 }
 
-/// Why a bundle was refused: what is wrong, and where.
+/// Error of verifying a bundle: the problem and its position.
 #[derive(Debug)]
 pub struct BundleError {
     /// The position of the frame.
@@ -176,7 +176,7 @@ pub enum Problem {
     Incomplete {
         /// The checkpoint's size.
         size: u64,
-        /// How many records came.
+        /// Number of records that came.
         found: u64,
     },
     /// The leaves do not have the checkpoint's root.
@@ -238,7 +238,7 @@ pub enum Problem {
     Visitor(VisitError),
 }
 
-/// Why a bundle or a proof could not be made.
+/// Error of making a bundle or a proof.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The ledger could not be read.

@@ -15,7 +15,7 @@ use crate::merkle::{Hash, ProofError, RightEdge, inclusion_proof, leaf_hash, ver
 /// Records between two calls of the progress function.
 const PROGRESS_STEP: u64 = 1024;
 
-/// Which records a bundle holds.
+/// Selection of records for a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// All records of the checkpoint.
@@ -27,19 +27,19 @@ pub enum Selection {
 /// The content of an exported bundle, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportReport {
-    /// How many records.
+    /// Number of records.
     pub records: u64,
-    /// How many bodies.
+    /// Number of bodies.
     pub bodies: u64,
-    /// How many bodies were erased.
+    /// Number of erased bodies.
     pub erased: u64,
-    /// How many records the checkpoint has.
+    /// Number of records of the checkpoint.
     pub size: u64,
     /// The checkpoint's root.
     pub root: Hash,
     /// The ledger's name.
     pub origin: String,
-    /// How many bytes the bundle has.
+    /// Length of the bundle in bytes.
     pub bytes: u64,
     /// Decisions whose policy's sources no earlier record of the bundle holds.
     pub without_policy: u64,
@@ -188,7 +188,7 @@ impl Exporter<'_> {
     }
 }
 
-/// Why a proof could not be made, in the words of export.
+/// Error of making a proof, as an error of export.
 pub(super) fn proof_error(error: ProofError<super::source::SourceError>) -> ExportError {
     match error {
         ProofError::Read(error) => ExportError::Source(error),

@@ -23,7 +23,7 @@ pub const NUMBER_BYTES: usize = 8;
 /// The bytes of a frame before its payload: type and length.
 pub const FRAME_HEADER_BYTES: usize = 5;
 
-/// How much is read at once, and the buffer's size as long as no body is larger.
+/// Bytes of one read, and the buffer's size as long as no body is larger.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// The kinds of frames.
@@ -98,14 +98,14 @@ impl FrameKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub(super) kind: FrameKind,
-    /// Where its header begins, counted from the window's start.
+    /// Offset of its header from the window's start.
     pub(super) at: usize,
-    /// How long its payload is.
+    /// Length of its payload.
     pub(super) length: usize,
 }
 
 impl Frame {
-    /// Where the next frame begins.
+    /// Offset of the next frame.
     pub(super) const fn end(self) -> usize {
         self.at + FRAME_HEADER_BYTES + self.length
     }
@@ -118,9 +118,9 @@ pub(super) struct FrameReader<'a> {
     /// The window: what was read and is still needed.
     start: usize,
     end: usize,
-    /// Where in the bundle the window begins.
+    /// Offset of the window in the bundle.
     offset: u64,
-    /// How many frames lie before the window.
+    /// Number of frames before the window.
     frames: u64,
 }
 

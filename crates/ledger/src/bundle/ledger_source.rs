@@ -47,7 +47,7 @@ impl LedgerSource {
         Ok(LedgerSource { reader: reader.clone(), note, size, tree: reader.tree(size) })
     }
 
-    /// How many records the checkpoint has.
+    /// Number of records of the checkpoint.
     pub const fn size(&self) -> u64 {
         self.size
     }

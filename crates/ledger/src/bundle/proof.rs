@@ -73,7 +73,7 @@ pub struct ProvenConsistency {
     pub new_signer: Signer,
 }
 
-/// Why a proof file was refused.
+/// Error of verifying a proof file.
 #[derive(Debug, thiserror::Error)]
 pub enum ProofFileError {
     /// The text is not of the form.

@@ -88,17 +88,17 @@ impl Rules {
         self.missing.iter().find(|(_, explained)| !**explained).map(|(seq, _)| *seq)
     }
 
-    /// How many bodies were erased.
+    /// Number of erased bodies.
     pub(super) fn erased(&self) -> u64 {
         self.missing.len() as u64
     }
 
-    /// How many decisions name a policy whose sources no earlier record of the bundle holds.
+    /// Number of decisions that name a policy whose sources no earlier record of the bundle holds.
     pub(super) const fn without_policy(&self) -> u64 {
         self.without_policy
     }
 
-    /// How many records there are of each kind that occurs.
+    /// Number of records of each kind that occurs.
     pub(super) fn kinds(&self) -> BTreeMap<RecordKind, u64> {
         RecordKind::ALL.into_iter().zip(self.kinds).filter(|(_, count)| *count > 0).collect()
     }

@@ -71,7 +71,7 @@ pub struct FoundRecords {
     pub next: Option<u64>,
 }
 
-/// Why a ledger could not be read.
+/// Error of reading a ledger for export.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SourceError(pub String);

@@ -18,7 +18,7 @@ use crate::note::Note;
 /// Records between two calls of the progress function.
 const PROGRESS_STEP: u64 = 4096;
 
-/// Why a visitor refuses a record.
+/// Error of a visitor that refuses a record.
 pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Requirements on a bundle besides its own consistency.
@@ -26,7 +26,7 @@ pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
 pub struct Check<'a> {
     /// Whose signatures count. Without it everything but the signatures is checked.
     pub trust: Option<&'a Trust>,
-    /// How many records the ledger is known to have had: a bundle of an earlier checkpoint is refused.
+    /// Number of records that the ledger is known to have had: a bundle of an earlier checkpoint is refused.
     pub at_least_size: Option<u64>,
 }
 
@@ -75,13 +75,13 @@ pub enum Signer {
 pub struct BundleReport {
     /// Whether it holds all records of its checkpoint.
     pub whole: bool,
-    /// How many records.
+    /// Number of records.
     pub records: u64,
-    /// How many bodies.
+    /// Number of bodies.
     pub bodies: u64,
-    /// How many bodies were erased.
+    /// Number of erased bodies.
     pub erased: u64,
-    /// How many records the checkpoint has.
+    /// Number of records of the checkpoint.
     pub size: u64,
     /// The checkpoint's root.
     pub root: Hash,
@@ -89,7 +89,7 @@ pub struct BundleReport {
     pub origin: String,
     /// The signers of the checkpoint.
     pub signer: Signer,
-    /// How many records of each kind.
+    /// Number of records of each kind.
     pub kinds: BTreeMap<RecordKind, u64>,
     /// Decisions that count as deny, because their callers were told so.
     pub retracted: Vec<u64>,

@@ -105,7 +105,7 @@ pub struct Finding {
     pub kind: FindingKind,
     /// The description of the damage.
     pub what: String,
-    /// Where: a file, a table, a record.
+    /// Position: a file, a table, a record.
     pub where_: String,
     /// Advice for the operator.
     pub advice: &'static str,

@@ -17,7 +17,7 @@ use crate::writer::{Tree, read_checkpoint};
 /// Records between two reports of progress.
 const PROGRESS_STEP: u64 = 1024;
 
-/// How many rows the records account for.
+/// Row counts that the records account for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) records: u64,

@@ -20,7 +20,7 @@ pub struct SecretKey {
     verifier: VerifierKey,
 }
 
-/// Why a secret key was refused. No message ever has a part of the secret in it.
+/// Error of parsing a secret key. No message ever has a part of the secret in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretKeyError {
     /// The text is not one line of four words.

@@ -18,7 +18,7 @@ pub struct Trust {
     pub witnesses: Vec<VerifierKey>,
     /// Whose approvals count.
     pub approvers: Vec<VerifierKey>,
-    /// How many of the witnesses must have cosigned a checkpoint; all of them when the file does not say.
+    /// Number of witnesses that must have cosigned a checkpoint; all of them when the file does not say.
     pub quorum: usize,
 }
 
@@ -40,7 +40,7 @@ pub enum TrustProblem {
     /// The file is too large to be a trust file.
     #[error("the file has {bytes} bytes; at most 65536 are read")]
     TooLarge {
-        /// How many bytes it has.
+        /// Length in bytes.
         bytes: usize,
     },
     /// The first word is not known.
@@ -93,7 +93,7 @@ pub enum TrustProblem {
     QuorumTooLarge {
         /// The quorum asked for.
         quorum: usize,
-        /// How many witnesses the file names.
+        /// Number of witnesses that the file names.
         witnesses: usize,
     },
 }

@@ -19,7 +19,7 @@ impl<R: HashReader + ?Sized> HashReader for &R {
     }
 }
 
-/// Why a root or a proof could not be made.
+/// Error of making a root or a proof.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError<E: std::error::Error + 'static> {
     /// The record is not in the tree.

@@ -2,7 +2,7 @@
 
 use super::{EMPTY_ROOT, Hash, node_hash};
 
-/// Why a proof does not hold.
+/// Error of verifying a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProofRefusal {
     /// The record would not be in the tree.

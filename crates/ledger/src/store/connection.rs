@@ -12,7 +12,7 @@ use crate::error::StoreError;
 /// table is then copied about once, and a copy takes a few tens of milliseconds.
 const WAL_PAGES: i64 = 8192;
 
-/// How the file is opened.
+/// Mode in which the file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// By the one writer.

@@ -30,7 +30,7 @@ impl Dimension {
 /// One more than the highest dimension.
 const DIMENSIONS: usize = 6;
 
-/// Which of a block's records are meant.
+/// Bit set of the records of a block.
 pub(crate) type Bits = [u8; 32];
 
 /// The terms that a record is found by. Empty texts are not indexed.

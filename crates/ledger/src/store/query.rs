@@ -11,7 +11,7 @@ use crate::error::StoreError;
 /// Blocks that are looked at for one page; then the page ends, so that no read takes long.
 const BLOCKS_A_PAGE: usize = 2048;
 
-/// How many records there are.
+/// Number of records.
 pub(super) fn size(connection: &Connection) -> Result<u64, StoreError> {
     let mut statement = connection.prepare_cached("SELECT max(seq) FROM records")?;
     let last: Option<i64> = statement.query_row((), |row| row.get(0))?;

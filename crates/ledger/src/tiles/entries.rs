@@ -5,7 +5,7 @@ use super::TILE_WIDTH;
 /// The largest entry: its length is a u16.
 pub const MAX_ENTRY_BYTES: usize = u16::MAX as usize;
 
-/// Why entries could not be put into or taken out of a bundle.
+/// Error of encoding or decoding an entry bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryBundleError {
     /// The entry does not fit its length prefix.

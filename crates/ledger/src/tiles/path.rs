@@ -14,7 +14,7 @@ pub enum TilePath {
     Entries(TileId),
 }
 
-/// Why a path names no tile.
+/// Error of parsing a tile path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TilePathError {
     /// The level, index or width is out of range.

@@ -28,7 +28,7 @@ pub struct TiledTree<R> {
     tiles: R,
 }
 
-/// Why a tree hash could not be had from the tiles.
+/// Error of reading a tree hash from the tiles.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TileReadError<E: std::error::Error + 'static> {
     /// The node is not complete in a tree of this size.
@@ -48,9 +48,9 @@ pub enum TileReadError<E: std::error::Error + 'static> {
     Damaged {
         /// The tile's path.
         path: String,
-        /// How many bytes it should have.
+        /// Expected length in bytes.
         expected: usize,
-        /// How many it has.
+        /// Actual length in bytes.
         found: usize,
     },
     /// The tile could not be read.
@@ -58,7 +58,7 @@ pub enum TileReadError<E: std::error::Error + 'static> {
     Read {
         /// The tile's path.
         path: String,
-        /// Why.
+        /// Cause.
         source: E,
     },
 }
@@ -69,7 +69,7 @@ impl<R: TileReader> TiledTree<R> {
         Self { size, tiles }
     }
 
-    /// How many records the tree has.
+    /// Number of records in the tree.
     pub const fn size(&self) -> u64 {
         self.size
     }

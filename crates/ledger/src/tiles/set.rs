@@ -12,7 +12,7 @@ pub struct TileSet {
     tiles: BTreeMap<(u8, u64), Vec<u8>>,
 }
 
-/// Why a tile could not be had from, or put into, a set of tiles.
+/// Error of reading or adding a tile of a set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TileSetError {
     /// There is no such tile, or only a narrower one.
@@ -26,9 +26,9 @@ pub enum TileSetError {
     WrongLength {
         /// The tile's path.
         path: String,
-        /// How many bytes it should have.
+        /// Expected length in bytes.
         expected: usize,
-        /// How many were given.
+        /// Given length in bytes.
         found: usize,
     },
 }
@@ -39,7 +39,7 @@ impl TileSet {
         Self::default()
     }
 
-    /// How many leaves were appended.
+    /// Number of appended leaves.
     pub const fn size(&self) -> u64 {
         self.size
     }

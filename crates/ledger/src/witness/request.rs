@@ -21,7 +21,7 @@ pub struct CosignRequest {
     pub note: Note,
 }
 
-/// Why a request could not be read.
+/// Error of parsing a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The request is not of the form.

@@ -14,7 +14,7 @@ const HEADER: &str = "PROCTOR-WITNESS-STATE-1\n";
 /// The largest state: as many of the longest lines as there may be, and the header.
 const MAX_STATE_BYTES: usize = MAX_ORIGINS * (MAX_NAME_BYTES + 68) + HEADER.len();
 
-/// Why a witness's saved state was refused. A witness must not start with an empty memory instead.
+/// Error of loading a witness's saved state. A witness must not start with an empty state instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     /// The text is not a witness's state or was cut off.

@@ -135,7 +135,7 @@ fn check_tail(
     Ok(tree)
 }
 
-/// Why a stored checkpoint cannot be used.
+/// Error in a stored checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoredCheckpointError {
     #[error(transparent)]

@@ -76,7 +76,7 @@ impl Pending {
         Pending { state: PendingState::Queued(slot), deadline }
     }
 
-    /// Why the draft did not get a place in the queue at all; none if it has one. Its effects hold for the next
+    /// Cause for which the draft was not queued at all; none if it was. Its effects hold for the next
     /// decision only once it has.
     pub fn refusal(&self) -> Option<&NotRecorded> {
         match &self.state {

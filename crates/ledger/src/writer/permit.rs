@@ -44,7 +44,7 @@ impl Capacity {
     }
 }
 
-/// Why no capacity was reserved.
+/// Error of reserving capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReserveError {
     /// The queue is full, or others wait for its capacity already.
@@ -81,7 +81,7 @@ impl Permit {
         Permit { queue, drafts, cost }
     }
 
-    /// How many appends the permit has capacity for.
+    /// Number of appends that the permit has capacity for.
     pub fn drafts(&self) -> usize {
         self.drafts
     }

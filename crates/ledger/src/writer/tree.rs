@@ -43,7 +43,7 @@ impl Tree {
         Ok(Tree { edge, growing })
     }
 
-    /// How many records the tree has.
+    /// Number of records in the tree.
     pub(crate) fn size(&self) -> u64 {
         self.edge.size()
     }

@@ -36,11 +36,11 @@ enum Address {
 /// Settings of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChannelOptions {
-    /// How long connecting may take, including TLS.
+    /// Time limit of connecting, including TLS.
     pub connect_timeout: Duration,
     /// The interval of HTTP/2 pings.
     pub ping: Duration,
-    /// How long the server has to answer a ping.
+    /// Time limit of the server's answer to a ping.
     pub ping_timeout: Duration,
     /// Whether connections without calls are pinged, too.
     pub ping_while_idle: bool,

@@ -25,7 +25,7 @@ pub struct HttpOptions<'a> {
     pub url: &'a str,
     /// A header with a secret value, in lowercase: the name, and the value.
     pub credentials: Option<(&'static str, &'a str)>,
-    /// How long connecting may take, including TLS.
+    /// Time limit of connecting, including TLS.
     pub connect_timeout: Duration,
     /// The longest reply.
     pub max_reply: usize,

@@ -8,7 +8,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::message::{LineReader, LineWriter, MessageReader, Received};
 
-/// How long the output of an exited process is still read. It is in the pipe already; only a descendant that holds the pipe open makes
+/// Time that the output of an exited process is still read. It is in the pipe already; only a descendant that holds the pipe open makes
 /// this wait.
 const DRAIN: Duration = Duration::from_millis(100);
 

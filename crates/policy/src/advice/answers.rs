@@ -31,7 +31,7 @@ pub struct Intent<'a> {
     pub confidence: f32,
     /// Type of the target.
     pub target_type: Option<&'a str>,
-    /// Which one: the part of the prompt that the group `target` of the rule's `regex` matched.
+    /// The target: the part of the prompt that the group `target` of the rule's `regex` matched.
     pub target_name: Option<String>,
     /// The field of work.
     pub domain: Option<&'a str>,

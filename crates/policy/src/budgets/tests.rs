@@ -25,7 +25,7 @@ impl Purse {
     }
 }
 
-impl Memory for Purse {
+impl AnswerSource for Purse {
     fn answer(&self, question: &Question) -> Option<Answer> {
         self.asked.borrow_mut().push(question.clone());
         match question {
@@ -109,15 +109,15 @@ fn only_accounts_that_the_caller_has_and_units_that_are_added_are_asked_about() 
     let policy = policy(
         "default: allow\nbudget: {daily_limit_usd: 1, team_daily_limit_usd: 1, org_daily_limit_usd: 1, tokens: {daily: 1}, action_on_exceed: suspend}\n",
     );
-    let memory = Purse::with("0");
-    crossings(&policy, &input("", "0"), &memory, &[usd("1")]);
+    let answers = Purse::with("0");
+    crossings(&policy, &input("", "0"), &answers, &[usd("1")]);
     assert!(matches!(
-        memory.asked.borrow()[..],
+        answers.asked.borrow()[..],
         [Question::AgentStatus(_), Question::Spent(Account::Agent, Unit::Usd, _)]
     ));
-    let memory = Purse::with("0");
-    assert!(!is_spent(&policy, &input("red", "0"), &memory));
-    let asked = memory.asked.borrow();
+    let answers = Purse::with("0");
+    assert!(!is_spent(&policy, &input("red", "0"), &answers));
+    let asked = answers.asked.borrow();
     assert_eq!(asked.len(), 4);
     assert!(asked.iter().all(|question| !matches!(question, Question::Spent(Account::Org, ..))));
 }

@@ -14,7 +14,7 @@ use super::names::WEEKDAYS;
 use super::node::{Member, PastFunction};
 use super::value::Value;
 use crate::input::Input;
-use crate::question::{Answer, Memory, Question, Scope};
+use crate::question::{Answer, AnswerSource, Question, Scope};
 
 /// Answer of `since` for what never happened: a hundred years, in microseconds.
 pub const NEVER_MICROS: i64 = 36_525 * 24 * 3600 * 1_000_000;
@@ -23,7 +23,7 @@ pub const NEVER_MICROS: i64 = 36_525 * 24 * 3600 * 1_000_000;
 /// nothing is computed before a condition reads it.
 pub struct Activation<'a> {
     input: &'a Input,
-    memory: &'a dyn Memory,
+    answers: &'a dyn AnswerSource,
     session: OnceCell<String>,
     calendar: OnceCell<Option<Calendar>>,
     session_overflowed: Cell<Option<bool>>,
@@ -43,10 +43,10 @@ static EMPTY: Json = Json::Object(Vec::new());
 
 impl<'a> Activation<'a> {
     /// A activation of this input and this past.
-    pub fn new(input: &'a Input, memory: &'a dyn Memory) -> Activation<'a> {
+    pub fn new(input: &'a Input, answers: &'a dyn AnswerSource) -> Activation<'a> {
         Activation {
             input,
-            memory,
+            answers,
             session: OnceCell::new(),
             calendar: OnceCell::new(),
             session_overflowed: Cell::new(None),
@@ -106,7 +106,7 @@ impl<'a> Activation<'a> {
                 Scope::Agent => "the memory of this principal is full",
             }));
         }
-        let answer = self.memory.answer(question).ok_or_else(unanswered)?;
+        let answer = self.answers.answer(question).ok_or_else(unanswered)?;
         Ok(match (function, answer) {
             (PastFunction::Called | PastFunction::Denied, Answer::Count(count)) => Value::Bool(count > 0),
             (PastFunction::Count | PastFunction::DeniedCount, Answer::Count(count)) => whole(count),
@@ -122,7 +122,7 @@ impl<'a> Activation<'a> {
     /// Asked once, when something of it is read.
     fn acting(&self) -> Result<&CallingAgent, Fault> {
         self.acting
-            .get_or_init(|| CallingAgent::ask(self.input, self.memory))
+            .get_or_init(|| CallingAgent::ask(self.input, self.answers))
             .as_ref()
             .ok_or_else(|| Fault::error("what the registry knows of this agent is not known"))
     }
@@ -136,7 +136,7 @@ impl<'a> Activation<'a> {
         if let Some(overflowed) = known.get() {
             return Ok(overflowed);
         }
-        match self.memory.answer(&Question::Overflowed(scope)) {
+        match self.answers.answer(&Question::Overflowed(scope)) {
             Some(Answer::Truth(overflowed)) => {
                 known.set(Some(overflowed));
                 Ok(overflowed)

@@ -6,7 +6,7 @@ use proctor_facts::Facts;
 
 use super::NEVER_MICROS;
 use crate::input::Input;
-use crate::question::{AgentStatus, Answer, Memory, Question};
+use crate::question::{AgentStatus, Answer, AnswerSource, Question};
 
 /// Calling agent: unknown to the registry, or with its status.
 #[derive(Debug, Clone, Default)]
@@ -17,8 +17,8 @@ pub(crate) struct CallingAgent {
 
 impl CallingAgent {
     /// Asks the registry. Everybody asks the same question, so that a read-set holds it once. `None`: there is no answer.
-    pub(crate) fn ask(input: &Input, memory: &dyn Memory) -> Option<CallingAgent> {
-        match memory.answer(&Question::AgentStatus(operation(&input.facts))) {
+    pub(crate) fn ask(input: &Input, answers: &dyn AnswerSource) -> Option<CallingAgent> {
+        match answers.answer(&Question::AgentStatus(operation(&input.facts))) {
             Some(Answer::AgentStatus(status)) => Some(CallingAgent { status }),
             _ => None,
         }

@@ -25,7 +25,7 @@ pub(super) struct Past {
     pub(super) asked: RefCell<Vec<Question>>,
 }
 
-impl Memory for Past {
+impl AnswerSource for Past {
     fn answer(&self, question: &Question) -> Option<Answer> {
         self.asked.borrow_mut().push(question.clone());
         if self.silent {

@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 use super::{Gathered, credential_action, is_soft_kind, sections};
 use crate::document::{AnomalySection, Document, LeakWatch, LoopWatch, Response, SpikeWatch};
 use crate::input::{FoundSecret, Input};
-use crate::question::{Answer, Memory, Pace, Question};
+use crate::question::{ActionsPerMinute, Answer, AnswerSource, Question};
 
 /// With fewer minutes to compare with, nothing is a spike.
 const FEWEST_MINUTES: u64 = 10;
@@ -18,7 +18,7 @@ const FEWEST_MINUTES: u64 = 10;
 pub(super) fn judge(
     documents: &[&Document],
     input: &Input,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     gathered: &mut Gathered<'_>,
 ) -> Vec<Amount> {
     if documents.iter().all(|document| document.anomalies.is_none()) {
@@ -28,11 +28,11 @@ pub(super) fn judge(
     // A call to a model that does not say what it asks is the same as the one before it.
     let says_something = input.facts.kind != ActionKind::LlmCall || !input.facts.text.is_empty();
     if let Some((watch, source)) = loops(documents).filter(|_| says_something) {
-        judge_loops(watch, source, memory, gathered);
+        judge_loops(watch, source, answers, gathered);
         watched.push(amount("repeat", Some(watch.window_secs)));
     }
     if let Some((watch, source)) = spikes(documents) {
-        judge_spikes(watch, source, memory, gathered);
+        judge_spikes(watch, source, answers, gathered);
         watched.push(amount("pace", None));
     }
     let (_, is_written) = credential_action(documents);
@@ -114,10 +114,10 @@ struct ResponseSource<'a> {
 fn judge_loops(
     watch: LoopWatch,
     source: ResponseSource<'_>,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     gathered: &mut Gathered<'_>,
 ) {
-    let Some(Answer::Count(before)) = memory.answer(&Question::Repeats(watch.window_secs)) else {
+    let Some(Answer::Count(before)) = answers.answer(&Question::Repeats(watch.window_secs)) else {
         return not_known(Anomaly::Loop, source, gathered);
     };
     let count = before.saturating_add(1);
@@ -131,34 +131,34 @@ fn judge_loops(
 fn judge_spikes(
     watch: SpikeWatch,
     source: ResponseSource<'_>,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     gathered: &mut Gathered<'_>,
 ) {
-    let Some(Answer::Pace(pace)) = memory.answer(&Question::Pace) else {
+    let Some(Answer::ActionsPerMinute(rate)) = answers.answer(&Question::ActionsPerMinute) else {
         return not_known(Anomaly::Spike, source, gathered);
     };
-    let count = pace.current.saturating_add(1);
-    if is_spike(count, pace, watch) {
+    let count = rate.current.saturating_add(1);
+    if is_spike(count, rate, watch) {
         let reason = format!(
             "{count} actions in this minute, after {} in the {} minutes before it",
-            pace.sum, pace.minutes
+            rate.sum, rate.minutes
         );
-        respond(Anomaly::Spike, source, reason, !is_spike(pace.current, pace, watch), gathered);
+        respond(Anomaly::Spike, source, reason, !is_spike(rate.current, rate, watch), gathered);
     }
 }
 
 /// Whether so many actions in a minute are more than the mean and so many standard deviations of the minutes before. Multiplied out, so
 /// that it is exact: with `n` minutes, mean and deviation are `sum / n` and `sqrt(n * squares - sum²) / n`.
-fn is_spike(count: u64, pace: Pace, watch: SpikeWatch) -> bool {
-    if count < u64::from(watch.at_least) || pace.minutes < FEWEST_MINUTES {
+fn is_spike(count: u64, rate: ActionsPerMinute, watch: SpikeWatch) -> bool {
+    if count < u64::from(watch.at_least) || rate.minutes < FEWEST_MINUTES {
         return false;
     }
     let wide = |number: u64| u128::from(number);
-    let minutes = wide(pace.minutes);
-    let Some(above) = wide(count).saturating_mul(minutes).checked_sub(wide(pace.sum)) else { return false };
+    let minutes = wide(rate.minutes);
+    let Some(above) = wide(count).saturating_mul(minutes).checked_sub(wide(rate.sum)) else { return false };
     let spread = minutes
-        .saturating_mul(wide(pace.squares))
-        .saturating_sub(wide(pace.sum).saturating_mul(wide(pace.sum)));
+        .saturating_mul(wide(rate.squares))
+        .saturating_sub(wide(rate.sum).saturating_mul(wide(rate.sum)));
     let tenths = u128::from(watch.sigma_tenths);
     above.saturating_mul(above).saturating_mul(100) > tenths.saturating_mul(tenths).saturating_mul(spread)
 }

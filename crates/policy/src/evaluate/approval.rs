@@ -3,14 +3,14 @@
 use proctor_core::decision::{ApprovalRef, Decision, Effect};
 
 use crate::input::Input;
-use crate::question::{Answer, ApprovalState, Memory, Question};
+use crate::question::{Answer, AnswerSource, ApprovalState, Question};
 
 /// When to look again at an approval that waits.
 const RETRY_MS: u64 = 5_000;
 
 /// Turns an ask into what it really is: a new question, one that waits, a grant to use, or a refusal to pass on.
-pub(super) fn settle(decision: &mut Decision, input: &Input, memory: &dyn Memory, wait_micros: u64) {
-    let open = match memory.answer(&Question::Approval) {
+pub(super) fn settle(decision: &mut Decision, input: &Input, answers: &dyn AnswerSource, wait_micros: u64) {
+    let open = match answers.answer(&Question::Approval) {
         Some(Answer::Approval(open)) => open,
         _ => {
             decision.effect = Effect::Deny;

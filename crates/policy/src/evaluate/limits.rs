@@ -10,7 +10,7 @@ use crate::calendar;
 use crate::document::{BudgetSection, Document, Limit, Position};
 use crate::input::Input;
 use crate::policy::{Policy, applies_to};
-use crate::question::{Account, Answer, Memory, Question};
+use crate::question::{Account, Answer, AnswerSource, Question};
 
 /// Judges all limits: the caller's own, then those of the agents above it, then its team's and its organisation's. Gives the hourly rate
 /// that the action will be charged against, if one applies.
@@ -19,16 +19,16 @@ pub(super) fn judge(
     documents: &[&Document],
     above: &[Caller],
     input: &Input,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     gathered: &mut Gathered<'_>,
 ) -> Option<u32> {
-    let rate = judge_rate(documents, input, memory, gathered);
-    judge_budgets(documents, Payer::Caller, input, memory, gathered);
+    let rate = judge_rate(documents, input, answers, gathered);
+    judge_budgets(documents, Payer::Caller, input, answers, gathered);
     for above in above {
         let about = policy.documents().iter().filter(|document| applies_to(&document.scope, input, above));
-        judge_budgets(&about.collect::<Vec<_>>(), Payer::Above(above), input, memory, gathered);
+        judge_budgets(&about.collect::<Vec<_>>(), Payer::Above(above), input, answers, gathered);
     }
-    judge_budgets(documents, Payer::Group, input, memory, gathered);
+    judge_budgets(documents, Payer::Group, input, answers, gathered);
     rate
 }
 
@@ -67,7 +67,7 @@ impl Payer<'_> {
 fn judge_rate(
     documents: &[&Document],
     input: &Input,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     gathered: &mut Gathered<'_>,
 ) -> Option<u32> {
     let limited = documents.iter().filter_map(|document| {
@@ -76,7 +76,7 @@ fn judge_rate(
     });
     let (limit, tool, document) = limited.min_by_key(|(limit, ..)| *limit)?;
     let question = Question::Rate(input.facts.tool.clone(), limit);
-    let full = match memory.answer(&question) {
+    let full = match answers.answer(&question) {
         Some(Answer::Level(level)) => level.saturating_add(1_000_000) > u64::from(limit) * 1_000_000,
         _ => {
             gathered.push(
@@ -100,7 +100,7 @@ fn judge_budgets(
     documents: &[&Document],
     payer: Payer<'_>,
     input: &Input,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     gathered: &mut Gathered<'_>,
 ) {
     let budgets =
@@ -123,7 +123,7 @@ fn judge_budgets(
             );
             continue;
         };
-        match memory.answer(&payer.question(limit, from)) {
+        match answers.answer(&payer.question(limit, from)) {
             Some(Answer::Amount(spent)) if spent < limit.most => {}
             Some(Answer::Amount(spent)) => {
                 let reason = exceeded(limit, budget, payer, spent);

@@ -11,9 +11,14 @@ use crate::calendar;
 use crate::condition::CallingAgent;
 use crate::document::{CapabilitySection, Document, Position, ToolSection};
 use crate::input::Input;
-use crate::question::Memory;
+use crate::question::AnswerSource;
 
-pub(super) fn judge(document: &Document, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'_>) {
+pub(super) fn judge(
+    document: &Document,
+    input: &Input,
+    answers: &dyn AnswerSource,
+    gathered: &mut Gathered<'_>,
+) {
     if let Some(hours) = &document.active_hours
         && !calendar::is_active(hours, input.now)
     {
@@ -24,9 +29,9 @@ pub(super) fn judge(document: &Document, input: &Input, memory: &dyn Memory, gat
         judge_capabilities(capabilities, document, &input.facts, gathered);
     }
     if let Some(tool) = tool_section(document, &input.facts) {
-        judge_tool(tool, document, input, memory, gathered);
+        judge_tool(tool, document, input, answers, gathered);
     }
-    judge_deeds(document, input, memory, gathered);
+    judge_deeds(document, input, answers, gathered);
 }
 
 /// Every host that the action reaches must be on the list. Only an action that does nothing but connect is *allowed* by being on
@@ -181,7 +186,7 @@ fn own_section<'a>(document: &'a Document, name: &str, tool: &str) -> Option<&'a
 
 /// Tools that an action uses besides the one that it names: its commands are judged by the entry for the shell, its writes by that
 /// for writing files. They can forbid and ask; they do not allow.
-fn judge_deeds(document: &Document, input: &Input, memory: &dyn Memory, gathered: &mut Gathered<'_>) {
+fn judge_deeds(document: &Document, input: &Input, answers: &dyn AnswerSource, gathered: &mut Gathered<'_>) {
     let facts = &input.facts;
     let runs = facts.kind == ActionKind::ProcessExec || !facts.commands.is_empty();
     for (does, tool) in [(runs, "shell"), (!facts.writes.is_empty(), "file_write")] {
@@ -192,17 +197,17 @@ fn judge_deeds(document: &Document, input: &Input, memory: &dyn Memory, gathered
         if !section.allow {
             let rule = format!("tool:{}", section.name);
             gathered.push(Effect::Deny, rule, "tool denied by policy", document, section.at);
-        } else if asks(section, input, memory) {
+        } else if asks(section, input, answers) {
             let reason = format!("tool `{}` requires approval here", section.name);
             gathered.push(Effect::Ask, "requires_approval", reason, document, section.at);
         }
     }
 }
 
-fn asks(section: &ToolSection, input: &Input, memory: &dyn Memory) -> bool {
+fn asks(section: &ToolSection, input: &Input, answers: &dyn AnswerSource) -> bool {
     let expression = section.requires_approval_if.as_ref();
     expression.is_some_and(|expression| {
-        expression.requires_approval(&input.facts, &|field| context_field(field, input, memory))
+        expression.requires_approval(&input.facts, &|field| context_field(field, input, answers))
     })
 }
 
@@ -210,7 +215,7 @@ fn judge_tool(
     tool: &ToolSection,
     document: &Document,
     input: &Input,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     gathered: &mut Gathered<'_>,
 ) {
     let rule = format!("tool:{}", tool.name);
@@ -218,7 +223,7 @@ fn judge_tool(
         gathered.push(Effect::Deny, rule, "tool denied by policy", document, tool.at);
         return;
     }
-    if asks(tool, input, memory) {
+    if asks(tool, input, answers) {
         let reason = format!("tool `{}` requires approval here", tool.name);
         gathered.push(Effect::Ask, "requires_approval", reason, document, tool.at);
         return;
@@ -228,11 +233,11 @@ fn judge_tool(
 
 /// Context fields of approval expressions. What is not listed, or what only a registered agent or one with a team
 /// has, is unknown here: then guards on numbers and truths fire, and those on texts and tiers do not.
-fn context_field(field: &str, input: &Input, memory: &dyn Memory) -> Option<Json> {
+fn context_field(field: &str, input: &Input, answers: &dyn AnswerSource) -> Option<Json> {
     if matches!(field, "agent.team_id" | "source.team_id") {
         return text(&input.caller.team);
     }
-    let acting = CallingAgent::ask(input, memory)?;
+    let acting = CallingAgent::ask(input, answers)?;
     let of_registered = |value: Json| acting.is_registered().then_some(value);
     match field {
         "agent.depth" => Some(Json::from(acting.depth(input))),

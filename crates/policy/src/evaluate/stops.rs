@@ -7,13 +7,13 @@ use crate::condition::CallingAgent;
 use crate::document::{Document, Position};
 use crate::glob;
 use crate::input::Input;
-use crate::question::{AgentStatus, Memory};
+use crate::question::{AgentStatus, AnswerSource};
 
 /// Asks the registry. A stop is a deny that nothing outweighs.
 pub(super) fn judge(
     documents: &[&Document],
     input: &Input,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     gathered: &mut Gathered<'_>,
 ) -> Option<Box<AgentStatus>> {
     let mut stop = |rule: &str, reason: &str| {
@@ -21,7 +21,7 @@ pub(super) fn judge(
             gathered.push(Effect::Deny, rule, reason, document, Position::default());
         }
     };
-    let Some(acting) = CallingAgent::ask(input, memory) else {
+    let Some(acting) = CallingAgent::ask(input, answers) else {
         stop("registry", "whether this agent is stopped is not known");
         return None;
     };

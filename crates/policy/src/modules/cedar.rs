@@ -23,7 +23,7 @@ use proctor_core::decision::Effect;
 
 use super::{Engine, ModuleProblem, Opinion, truncate};
 use crate::input::Input;
-use crate::question::Memory;
+use crate::question::AnswerSource;
 
 /// Cedar policies, compiled once and sorted by the kinds of action that they speak of.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl CedarModule {
     fn request(
         &self,
         input: &Input,
-        memory: &dyn Memory,
+        answers: &dyn AnswerSource,
         reads: &context::Reads,
     ) -> Result<Request, RequestError> {
         let facts = &input.facts;
@@ -101,7 +101,7 @@ impl CedarModule {
         let entity = |kind: &EntityTypeName, id: &str| {
             EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
         };
-        let context = Context::from_pairs(context::pairs(input, memory, reads)).map_err(Box::new)?;
+        let context = Context::from_pairs(context::pairs(input, answers, reads)).map_err(Box::new)?;
         Ok(Request::new(
             entity(&self.types.agent, &input.caller.principal),
             entity(&self.types.action, facts.kind.word()),
@@ -114,14 +114,14 @@ impl CedarModule {
 }
 
 impl Engine for CedarModule {
-    fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
+    fn evaluate(&self, input: &Input, answers: &dyn AnswerSource) -> Vec<Opinion> {
         let Some((_, slice)) = self.by_kind.iter().find(|(kind, _)| *kind == input.facts.kind) else {
             return vec![refusal("cedar", "the kind of the action is unknown")];
         };
         if slice.size == 0 {
             return Vec::new();
         }
-        let request = match self.request(input, memory, &slice.reads) {
+        let request = match self.request(input, answers, &slice.reads) {
             Ok(request) => request,
             Err(error) => {
                 return vec![refusal("cedar", &format!("the action cannot be shown to Cedar: {error}"))];

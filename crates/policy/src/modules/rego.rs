@@ -25,7 +25,7 @@ use super::record::{self, MemberValue};
 use super::{Engine, ModuleProblem, Opinion, is_rule_id, truncate};
 use crate::condition::CallingAgent;
 use crate::input::Input;
-use crate::question::Memory;
+use crate::question::AnswerSource;
 
 /// Most instructions that one evaluation may take.
 pub const MAX_INSTRUCTIONS: usize = 250_000;
@@ -95,8 +95,8 @@ impl RegoModule {
 }
 
 impl Engine for RegoModule {
-    fn evaluate(&self, input: &Input, memory: &dyn Memory) -> Vec<Opinion> {
-        let value = input_value(input, memory);
+    fn evaluate(&self, input: &Input, answers: &dyn AnswerSource) -> Vec<Opinion> {
+        let value = input_value(input, answers);
         if let Err(error) = self.measure(value.clone()) {
             return vec![refusal(&format!("the module could not be evaluated: {error}"))];
         }
@@ -241,8 +241,8 @@ fn refusal(reason: &str) -> Opinion {
     Opinion { effect: Effect::Deny, rule: "rego".to_owned(), reason: truncate(reason) }
 }
 
-fn input_value(input: &Input, memory: &dyn Memory) -> Value {
-    let acting = CallingAgent::ask(input, memory);
+fn input_value(input: &Input, answers: &dyn AnswerSource) -> Value {
+    let acting = CallingAgent::ask(input, answers);
     object([
         ("action", object_of(record::action(input, |_| true))),
         ("agent", object_of(record::agent(input, acting.as_ref()))),
@@ -293,7 +293,7 @@ fn number_value(text: &str) -> Value {
     if let Ok(whole) = text.parse::<i64>() {
         return Value::from(whole);
     }
-    // The engine writes numbers out in full: one with a huge exponent would fill the memory. What it should not hold as a
+    // The engine writes numbers out in full: one with a huge exponent would fill the answers. What it should not hold as a
     // number stays visible as its text.
     let exponent = text.split_once(['e', 'E']).map_or(Some(0), |(_, exponent)| exponent.parse::<i32>().ok());
     match exponent {

@@ -9,7 +9,7 @@ use proctor_facts::Facts;
 
 use super::{ModuleProblem, Opinion};
 use crate::input::{FoundSecret, Input};
-use crate::question::{AgentStatus, Answer, Memory, Question};
+use crate::question::{AgentStatus, Answer, AnswerSource, Question};
 
 #[cfg(feature = "cedar")]
 mod cedar;
@@ -18,7 +18,7 @@ mod rego;
 
 struct Nothing;
 
-impl Memory for Nothing {
+impl AnswerSource for Nothing {
     fn answer(&self, _question: &Question) -> Option<Answer> {
         None
     }
@@ -27,7 +27,7 @@ impl Memory for Nothing {
 /// A registry that knows the agent.
 struct Registered;
 
-impl Memory for Registered {
+impl AnswerSource for Registered {
     fn answer(&self, question: &Question) -> Option<Answer> {
         let status = AgentStatus {
             risk: "high".to_owned(),

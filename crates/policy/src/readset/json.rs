@@ -14,7 +14,7 @@ use rust_decimal::Decimal;
 use super::ReadSet;
 use crate::input::{FoundSecret, Input};
 use crate::question::{
-    Account, AgentStatus, Answer, ApprovalState, ApprovalView, Pace, Question, Scope, Stop, Unit,
+    Account, ActionsPerMinute, AgentStatus, Answer, ApprovalState, ApprovalView, Question, Scope, Stop, Unit,
 };
 
 /// A JSON text that is not a read-set.
@@ -150,7 +150,7 @@ fn pair_to_json(question: &Question, answer: &Answer) -> Json {
             items.push("repeats".into());
             items.push((*seconds).into());
         }
-        Question::Pace => items.push("pace".into()),
+        Question::ActionsPerMinute => items.push("pace".into()),
     }
     // Each answer has its own JSON type or shape, so that any pair can be written, sensible or not.
     items.push(match answer {
@@ -164,8 +164,8 @@ fn pair_to_json(question: &Question, answer: &Answer) -> Json {
         Answer::AgentStatus(status) => {
             Json::object().with("standing", status.as_deref().map_or(Json::Null, status_to_json))
         }
-        Answer::Pace(pace) => {
-            let parts = [pace.current, pace.minutes, pace.sum, pace.squares];
+        Answer::ActionsPerMinute(rate) => {
+            let parts = [rate.current, rate.minutes, rate.sum, rate.squares];
             Json::object().with("pace", Json::Array(parts.map(Json::from).to_vec()))
         }
     });
@@ -258,9 +258,9 @@ fn above(value: &Json) -> Option<Caller> {
     Some(Caller { principal: owned(principal)?, team: owned(team)?, org: owned(org)? })
 }
 
-fn pace(value: &Json) -> Option<Pace> {
+fn actions_per_minute(value: &Json) -> Option<ActionsPerMinute> {
     let [current, minutes, sum, squares] = value.as_array()? else { return None };
-    Some(Pace {
+    Some(ActionsPerMinute {
         current: current.as_u64()?,
         minutes: minutes.as_u64()?,
         sum: sum.as_u64()?,
@@ -363,7 +363,7 @@ fn pair(value: &Json) -> Option<(Question, Answer)> {
         "approval" => (Question::Approval, 1),
         "standing" => (Question::AgentStatus(text(1)?.to_owned()), 2),
         "repeats" => (Question::Repeats(u32::try_from(question.get(1)?.as_u64()?).ok()?), 2),
-        "pace" => (Question::Pace, 1),
+        "pace" => (Question::ActionsPerMinute, 1),
         _ => return None,
     };
     if items.len() != parts + 1 {
@@ -387,7 +387,7 @@ fn read_answer(value: &Json) -> Option<Answer> {
             [(name, level)] if name == "level" => Answer::Level(level.as_u64()?),
             [(name, Json::Null)] if name == "standing" => Answer::AgentStatus(None),
             [(name, value)] if name == "standing" => Answer::AgentStatus(Some(Box::new(status(value)?))),
-            [(name, value)] if name == "pace" => Answer::Pace(pace(value)?),
+            [(name, value)] if name == "pace" => Answer::ActionsPerMinute(actions_per_minute(value)?),
             _ => Answer::Approval(Some(approval(value)?)),
         },
     })

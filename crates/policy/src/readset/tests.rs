@@ -1,6 +1,8 @@
 use super::*;
 use crate::input::FoundSecret;
-use crate::question::{Account, AgentStatus, ApprovalState, ApprovalView, Pace, Scope, Stop, Unit};
+use crate::question::{
+    Account, ActionsPerMinute, AgentStatus, ApprovalState, ApprovalView, Scope, Stop, Unit,
+};
 use proctor_core::action::ActionKind;
 use proctor_core::id::{ApprovalId, SessionId};
 use proctor_core::session::Caller;
@@ -101,7 +103,7 @@ fn question() -> impl Strategy<Value = Question> {
         Just(Question::Approval),
         text().prop_map(Question::AgentStatus),
         any::<u32>().prop_map(Question::Repeats),
-        Just(Question::Pace),
+        Just(Question::ActionsPerMinute),
     ]
 }
 
@@ -146,12 +148,9 @@ fn answer() -> impl Strategy<Value = Answer> {
         any::<u64>().prop_map(Answer::Level),
         prop::option::of(view).prop_map(Answer::Approval),
         prop::option::of(status().prop_map(Box::new)).prop_map(Answer::AgentStatus),
-        any::<[u64; 4]>().prop_map(|[current, minutes, sum, squares]| Answer::Pace(Pace {
-            current,
-            minutes,
-            sum,
-            squares
-        })),
+        any::<[u64; 4]>().prop_map(|[current, minutes, sum, squares]| Answer::ActionsPerMinute(
+            ActionsPerMinute { current, minutes, sum, squares }
+        )),
     ]
 }
 
@@ -246,7 +245,7 @@ fn mistakes_are_named() {
 /// Counts how often it was asked, and answers with that.
 struct Counting(std::cell::Cell<u64>);
 
-impl Memory for Counting {
+impl AnswerSource for Counting {
     fn answer(&self, question: &Question) -> Option<Answer> {
         self.0.set(self.0.get() + 1);
         if *question == Question::Approval { None } else { Some(Answer::Count(self.0.get())) }
@@ -256,7 +255,7 @@ impl Memory for Counting {
 #[test]
 fn each_question_is_recorded_once_in_order() {
     let counting = Counting(std::cell::Cell::new(0));
-    let recording = RecordingMemory::new(&counting);
+    let recording = RecordingSource::new(&counting);
     let glob = |number: usize| Question::Called(Scope::Session, format!("tool{number}"));
     for number in [0, 1, 0, 2, 1] {
         recording.answer(&glob(number));
@@ -271,7 +270,7 @@ fn each_question_is_recorded_once_in_order() {
         asked.iter().map(|(question, _)| question.clone()).collect::<Vec<_>>(),
         (0..40).map(glob).collect::<Vec<_>>()
     );
-    let replay = ReplayMemory::new(&asked);
+    let replay = ReplaySource::new(&asked);
     assert_eq!(replay.answer(&glob(2)), Some(Answer::Count(3)));
     assert_eq!(replay.answer(&glob(99)), None);
     assert_eq!(replay.answer(&Question::Approval), None);
@@ -280,7 +279,7 @@ fn each_question_is_recorded_once_in_order() {
 #[test]
 fn questions_are_bounded() {
     let counting = Counting(std::cell::Cell::new(0));
-    let recording = RecordingMemory::new(&counting);
+    let recording = RecordingSource::new(&counting);
     for number in 0..2 * MAX_QUESTIONS {
         let answer = recording.answer(&Question::Rate(String::new(), u32::try_from(number).unwrap()));
         assert_eq!(answer.is_some(), number < MAX_QUESTIONS);

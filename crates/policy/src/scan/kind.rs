@@ -94,7 +94,7 @@ impl FindingKind {
         FindingKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Which kind names a place where several overlap: the highest.
+    /// Precedence among kinds that overlap: the highest names the finding.
     pub const fn priority(self) -> u8 {
         match self {
             FindingKind::GenericHighEntropy => 0,

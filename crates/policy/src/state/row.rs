@@ -8,7 +8,7 @@ use proctor_core::json::Json;
 /// A changed row of the state. The ledger saves it in the transaction of the record that changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Which part of the state it belongs to.
+    /// The part of the state that the row belongs to.
     pub fold: &'static str,
     /// Key within that fold.
     pub key: String,

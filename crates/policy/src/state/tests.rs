@@ -16,7 +16,7 @@ use proctor_core::time::Timestamp;
 use rust_decimal::Decimal;
 
 use super::{LIMITS, Limits, Row, State};
-use crate::question::{Account, Answer, Memory, Question, Scope, Unit};
+use crate::question::{Account, Answer, AnswerSource, Question, Scope, Unit};
 
 /// 2026-01-10, late in the evening, not on a quarter hour.
 const START: i64 = 1_768_086_123_456_789;

@@ -9,11 +9,11 @@ use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 
 use super::State;
-use crate::question::{Account, Answer, Memory, Question, Scope};
+use crate::question::{Account, Answer, AnswerSource, Question, Scope};
 
 /// Answers about the past for one action of one caller in one session at one moment.
 #[derive(Debug, Clone)]
-pub struct View<'a> {
+pub struct StateView<'a> {
     state: &'a State,
     principal: Cow<'a, str>,
     team: Cow<'a, str>,
@@ -23,15 +23,15 @@ pub struct View<'a> {
     now: Timestamp,
 }
 
-impl<'a> View<'a> {
+impl<'a> StateView<'a> {
     pub(super) fn new(
         state: &'a State,
         caller: &'a Caller,
         session: SessionId,
         digest: Digest,
         now: Timestamp,
-    ) -> View<'a> {
-        View {
+    ) -> StateView<'a> {
+        StateView {
             state,
             principal: recorded(&caller.principal),
             team: recorded(&caller.team),
@@ -59,7 +59,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl Memory for View<'_> {
+impl AnswerSource for StateView<'_> {
     /// Only what was spent before the time that is kept (33 days) is not to be had.
     fn answer(&self, question: &Question) -> Option<Answer> {
         let (state, now) = (self.state, self.now);
@@ -96,9 +96,11 @@ impl Memory for View<'_> {
                 state.registry.status(&self.principal, &self.team, operation).map(Box::new),
             ),
             Question::Repeats(seconds) => {
-                Answer::Count(state.pace.repeats(&self.principal, self.digest, *seconds, now))
+                Answer::Count(state.anomaly_counts.repeats(&self.principal, self.digest, *seconds, now))
             }
-            Question::Pace => Answer::Pace(state.pace.pace(&self.principal, now)),
+            Question::ActionsPerMinute => {
+                Answer::ActionsPerMinute(state.anomaly_counts.actions_per_minute(&self.principal, now))
+            }
         })
     }
 }

@@ -12,7 +12,7 @@ use proctor_policy::condition::Condition;
 use proctor_policy::document::read_document;
 use proctor_policy::expression::Expression;
 use proctor_policy::input::{FoundSecret, Input};
-use proctor_policy::question::{Answer, Memory, Question};
+use proctor_policy::question::{Answer, AnswerSource, Question};
 use proctor_policy::scan::{Finding, FindingKind, REDACTED_WHOLE, Scanner, redact};
 
 /// A document is read, or refused with a reason.
@@ -129,7 +129,7 @@ fn label_spans(text: &str) -> Vec<(usize, usize)> {
 /// A past in which everything happened once.
 struct Yes;
 
-impl Memory for Yes {
+impl AnswerSource for Yes {
     fn answer(&self, question: &Question) -> Option<Answer> {
         Some(match question {
             Question::Called(..) | Question::Denied(..) => Answer::Count(1),
@@ -142,7 +142,7 @@ impl Memory for Yes {
             | Question::Rate(..)
             | Question::Approval
             | Question::Repeats(_)
-            | Question::Pace => return None,
+            | Question::ActionsPerMinute => return None,
         })
     }
 }

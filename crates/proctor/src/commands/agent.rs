@@ -116,7 +116,7 @@ fn show(context: &Context, named: &str) -> Outcome {
     Ok(OK)
 }
 
-/// What the agent last said of itself when it registered.
+/// Data of the agent's last registration.
 fn told(reader: &Reader, agent: &AgentInfo) -> Json {
     let filter = Filter {
         kinds: vec![RecordKind::Agent],

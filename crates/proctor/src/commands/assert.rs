@@ -24,17 +24,17 @@ use crate::programs::attest_engine::{recorder, variable};
 use proctor_door_attest::{Batch, Evaluator, Recorder, Settings};
 use proctor_engine::access::open_reader;
 use proctor_engine::policy_files;
-use proctor_engine::truncated::without_torn_words;
+use proctor_engine::truncated::drop_partial_words;
 use proctor_report::{Conclusion, Ending, Entry, Findings, NOT_RUN};
 use proctor_system::{SystemClock, SystemRandomness};
 
 /// A trace with more bytes than this is not put on record, only what was found on it: a record has a limit of its own.
 const MAX_RECORDED: usize = 8 << 20;
 
-/// How much of the name of a trace is remembered, as by the engine.
+/// Length limit of a recorded trace name, the same as the engine's.
 const LONGEST_NAME: usize = 1024;
 
-/// What every assertion of a plugin says here.
+/// Explanation of every plugin assertion.
 const NO_PLUGIN: &str = "no plugin can answer here: nobody would submit its result";
 
 pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
@@ -105,7 +105,7 @@ fn recordable(trace: &str) -> Option<&RawValue> {
     serde_json::from_str(trace).ok()
 }
 
-/// Where the batch is recorded, if anywhere.
+/// Recorder of the batch, if it is recorded at all.
 struct Place {
     recorder: Recorder,
     /// This process, if it owns the state directory: its ledger is signed at the end.
@@ -148,7 +148,7 @@ impl Drop for Place {
     }
 }
 
-/// What was found, in the order in which the assertions are written, without secrets.
+/// Results in the order in which the assertions are written, without secrets.
 fn entries(policy: &Policy, assertions: &[Assertion<'_>], batch: Batch) -> Vec<Entry> {
     let stopped_by = stopped_by(assertions, &batch);
     let named = |index: usize| {
@@ -200,7 +200,7 @@ fn entries(policy: &Policy, assertions: &[Assertion<'_>], batch: Batch) -> Vec<E
     entries.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// Why assertions that need a model were not run: the first failure before them.
+/// Cause for which assertions that need a model were not run: the first failure before them.
 fn stopped_by(assertions: &[Assertion<'_>], batch: &Batch) -> String {
     // What a plugin says is decided elsewhere: it stops nothing.
     let first = batch.found.iter().find(|found| found.verdict.status.is_hard() && !found.waiting);
@@ -212,7 +212,7 @@ fn stopped_by(assertions: &[Assertion<'_>], batch: &Batch) -> String {
 
 /// A text of the trace as it may go to logs and reports.
 fn cut(policy: &Policy, text: &str) -> String {
-    redact_text(policy, &without_torn_words(text))
+    redact_text(policy, &drop_partial_words(text))
 }
 
 fn print(context: &Context, findings: &Findings) -> Result<(), Failure> {

@@ -69,7 +69,7 @@ pub(super) fn run(context: &Context) -> Outcome {
     report(context, &config, &http, &steps, &owner)
 }
 
-/// What the agent wanted, and what came of it.
+/// An action that the agent proposed, and the answer.
 struct Step {
     wanted: &'static str,
     expected: &'static str,
@@ -170,7 +170,7 @@ fn rule(metadata: Option<&Json>) -> String {
     format!("rule `{rule}`")
 }
 
-/// What a person does with `proctor approve allow`.
+/// Grants the approval, as `proctor approve allow` does for a person.
 fn owner_approves(owner: &Owner, approver: &Approver) -> Result<String, Failure> {
     let reader = owner.engine.ledger().reader();
     let filter = Filter { kinds: vec![RecordKind::Decision], ..Filter::default() };

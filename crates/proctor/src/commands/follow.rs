@@ -1,4 +1,4 @@
-//! What follows the ledger while a server runs: Agent Assembly's chained log, and the webhook.
+//! Followers of the ledger while a server runs: Agent Assembly's chained log, and the webhook.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use crate::failure::Failure;
 use proctor_engine::Engine;
 use proctor_follow::{ChainFollower, EventKind, Handle, UnknownEvent, WebhookFollower, WebhookSettings};
 
-/// How long the chained log may take to be completed when a server stops; what is left is completed at the next start.
+/// Time limit of completing the chained log when a server stops; what is left is completed at the next start.
 const LOG_DRAIN: Duration = Duration::from_secs(60);
 
-/// How long the webhook may take; what is left is sent at the next start.
+/// Time limit of the webhook when a server stops; what is left is sent at the next start.
 const WEBHOOK_DRAIN: Duration = Duration::from_secs(3);
 
 /// The followers of a server.

@@ -13,10 +13,10 @@ use proctor_net::lines::{self, Line, MAX_MESSAGE};
 
 use super::Context;
 use crate::access::{Access, GATE, Owner};
-use crate::failure::{OK, Outcome};
+use crate::failure::{Failure, OK, Outcome};
 use proctor_door_gate::PendingAnswer;
 use proctor_engine::access::{Relay, local_caller};
-use proctor_engine::in_flight::Room;
+use proctor_engine::in_flight::InFlightBytes;
 use proctor_engine::policy_watch;
 use proctor_engine::{Answer, Engine};
 
@@ -37,7 +37,8 @@ pub(super) fn run(context: &Context) -> Outcome {
         remember(&engine, own);
     }
     let stream = Arc::new(Stream::default());
-    stop_on_signals(&engine, &stream, config.engine.answer)?;
+    stop_on_signals(&engine, &stream, config.engine.answer)
+        .map_err(|error| Failure::from(error.to_string()))?;
     let (sender, receiver) = sync_channel(WAITING_ANSWERS);
     std::thread::scope(|scope| {
         let stream = &stream;
@@ -45,7 +46,7 @@ pub(super) fn run(context: &Context) -> Outcome {
             write_answers(&receiver, stream);
             // Both tell the reader that nobody answers any more.
             drop(receiver);
-            stream.room.open_wide();
+            stream.in_flight.release_all();
         });
         read_lines(context, &caller, access, &engine, &sender, stream);
         drop(sender);
@@ -54,10 +55,10 @@ pub(super) fn run(context: &Context) -> Outcome {
     Ok(OK)
 }
 
-/// What the two ends of the stream share.
+/// State shared by the reader and the writer of the stream.
 #[derive(Default)]
 struct Stream {
-    room: Room,
+    in_flight: InFlightBytes,
     /// The program is about to end: nothing more is decided.
     stopping: AtomicBool,
 }
@@ -81,7 +82,7 @@ enum Ticket {
     Ready(String),
 }
 
-fn open(context: &Context) -> Result<Backend, crate::failure::Failure> {
+fn open(context: &Context) -> Result<Backend, Failure> {
     match Access::open(&context.config, GATE)? {
         Access::Owner(Owner { engine, .. }) => {
             for weakening in engine.policy().weakenings() {
@@ -129,7 +130,7 @@ fn read_lines(
             Line::Text(line) => line.len(),
             Line::TooLong(_) => 0,
         };
-        stream.room.take(bytes);
+        stream.in_flight.acquire(bytes);
         if stream.stopping.load(Ordering::SeqCst) {
             return;
         }
@@ -205,7 +206,7 @@ fn write_answers(receiver: &Receiver<(Ticket, usize)>, stream: &Stream) {
         if writeln!(output, "{line}").is_err() {
             return;
         }
-        stream.room.give_back(bytes);
+        stream.in_flight.release(bytes);
         next = match receiver.try_recv() {
             Ok(ticket) => Some(ticket),
             Err(_) => {
@@ -249,22 +250,20 @@ fn stop_on_signals(
     engine: &Arc<Mutex<Option<Arc<Engine>>>>,
     stream: &Arc<Stream>,
     answer: std::time::Duration,
-) -> Result<(), String> {
+) -> std::io::Result<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals =
-        signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|error| error.to_string())?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
     let (engine, stream) = (Arc::clone(engine), Arc::clone(stream));
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 stream.stopping.store(true, Ordering::SeqCst);
-                stream.room.wait_until_empty(answer.min(std::time::Duration::from_secs(5)));
+                stream.in_flight.wait_until_empty(answer.min(std::time::Duration::from_secs(5)));
                 drain(&engine);
                 crate::logging::flush();
                 std::process::exit(128 + signal);
             }
         })
         .map(|_| ())
-        .map_err(|error| error.to_string())
 }

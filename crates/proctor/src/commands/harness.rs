@@ -22,9 +22,9 @@ use proctor_engine::policy_watch;
 
 /// Requests that wait for the owner at a time; then stdin is not read further.
 const WINDOW: usize = 256;
-/// How much longer than the owner's own limit its answer is waited for.
+/// Time that an answer of the owner is waited for beyond the owner's own limit.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// How long after a failed attempt to reach an owner the next one is made.
+/// Pause after a failed attempt to reach an owner.
 const NEXT_TRY: Duration = Duration::from_millis(200);
 
 pub(super) fn run(context: &Context) -> Outcome {

@@ -88,7 +88,7 @@ fn starter_name(starter: Starter) -> &'static str {
     }
 }
 
-/// Where approver credentials lie: outside every workspace and state directory.
+/// Folder of approver credentials: outside every workspace and state directory.
 pub fn default_credential() -> Result<PathBuf, Failure> {
     let folder = std::env::var_os("XDG_CONFIG_HOME")
         .filter(|value| !value.is_empty())

@@ -32,6 +32,39 @@ use proctor_engine::access::load_policy;
 use proctor_engine::policy_files;
 use proctor_system::SystemClock;
 
+/// Error in a test file.
+#[derive(Debug, thiserror::Error)]
+enum TestFileError {
+    #[error("{what} is a mapping")]
+    NotAMapping { what: &'static str },
+    #[error("unknown key `{key}` in {what}: did you mean `{near}`?")]
+    MisspelledKey { key: String, what: &'static str, near: String },
+    #[error("unknown key `{key}` in {what}: known are {known}")]
+    UnknownKey { key: String, what: &'static str, known: String },
+    #[error("`cases` is a list of cases")]
+    NoCases,
+    #[error("there is no case: nothing would be tested")]
+    Empty,
+    #[error("case {number}: {source}")]
+    Case { number: usize, source: Box<TestFileError> },
+    #[error("`name` says what the case shows")]
+    NoName,
+    #[error("`steps` is a list")]
+    StepsNotAList,
+    #[error("`steps` is empty: nothing would be tested")]
+    NoSteps,
+    #[error("`action` is missing")]
+    NoAction,
+    #[error("{}", .0.lines.join("; "))]
+    Action(Failure),
+    #[error("`expect` is missing: allow, deny, ask, modify, redact or defer")]
+    NoExpectation,
+    #[error("`{0}` is not a decision: allow, deny, ask, modify, redact or defer")]
+    NotADecision(String),
+    #[error("`{0}` is not a moment")]
+    NotAMoment(String),
+}
+
 /// One action of a case.
 struct Step {
     described: Described,
@@ -54,7 +87,7 @@ pub(super) fn run(context: &Context, file: &Path) -> Outcome {
     let value = proctor_yaml::parse(&text, &YAML_LIMITS)
         .map_err(|errors| Failure::list(errors.iter().map(|error| format!("{shown}:{error}"))))?
         .to_json();
-    let wrong = |problem: String| Failure::from(format!("{shown}: {problem}"));
+    let wrong = |problem: TestFileError| Failure::from(format!("{shown}: {problem}"));
     known(&value, &["policy", "cases"], "the file").map_err(wrong)?;
     let policy = match value.get("policy").and_then(Json::as_str) {
         Some(path) => {
@@ -64,19 +97,17 @@ pub(super) fn run(context: &Context, file: &Path) -> Outcome {
         }
         None => load_policy(&context.config.engine)?,
     };
-    let cases = value
-        .get("cases")
-        .and_then(Json::as_array)
-        .ok_or_else(|| wrong("`cases` is a list of cases".to_owned()))?;
+    let cases = value.get("cases").and_then(Json::as_array).ok_or_else(|| wrong(TestFileError::NoCases))?;
     let cases: Vec<Case> = cases
         .iter()
         .enumerate()
         .map(|(index, case)| {
-            read_case(case).map_err(|problem| wrong(format!("case {}: {problem}", index + 1)))
+            let in_case = |source| TestFileError::Case { number: index + 1, source: Box::new(source) };
+            read_case(case).map_err(|source| wrong(in_case(source)))
         })
         .collect::<Result<_, _>>()?;
     if cases.is_empty() {
-        return Err(wrong("there is no case: nothing would be tested".to_owned()));
+        return Err(wrong(TestFileError::Empty));
     }
     let mut failed = 0;
     for case in &cases {
@@ -139,12 +170,12 @@ const CASE: &[&str] =
     &["name", "steps", "principal", "team", "org", "action", "expect", "rule", "reason", "at"];
 const STEP: &[&str] = &["action", "expect", "rule", "reason", "at"];
 
-fn read_case(value: &Json) -> Result<Case, String> {
+fn read_case(value: &Json) -> Result<Case, TestFileError> {
     known(value, CASE, "a case")?;
     let text = |name: &str| value.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
     let name = text("name");
     if name.is_empty() {
-        return Err("`name` says what the case shows".to_owned());
+        return Err(TestFileError::NoName);
     }
     let principal = match text("principal") {
         named if named.is_empty() => "test".to_owned(),
@@ -152,7 +183,7 @@ fn read_case(value: &Json) -> Result<Case, String> {
     };
     let steps = match value.get("steps") {
         Some(steps) => {
-            let steps = steps.as_array().ok_or("`steps` is a list")?;
+            let steps = steps.as_array().ok_or(TestFileError::StepsNotAList)?;
             steps
                 .iter()
                 .map(|step| known(step, STEP, "a step").and_then(|()| read_step(step)))
@@ -161,41 +192,37 @@ fn read_case(value: &Json) -> Result<Case, String> {
         None => vec![read_step(value)?],
     };
     if steps.is_empty() {
-        return Err("`steps` is empty: nothing would be tested".to_owned());
+        return Err(TestFileError::NoSteps);
     }
     Ok(Case { name, caller: Caller { principal, team: text("team"), org: text("org") }, steps })
 }
 
-fn read_step(value: &Json) -> Result<Step, String> {
-    let action = value.get("action").ok_or("`action` is missing")?;
-    let described = action_args::describe(action.clone()).map_err(|failure| failure.lines.join("; "))?;
-    let word = value
-        .get("expect")
-        .and_then(Json::as_str)
-        .ok_or("`expect` is missing: allow, deny, ask, modify, redact or defer")?;
+fn read_step(value: &Json) -> Result<Step, TestFileError> {
+    let action = value.get("action").ok_or(TestFileError::NoAction)?;
+    let described = action_args::describe(action.clone()).map_err(TestFileError::Action)?;
+    let word = value.get("expect").and_then(Json::as_str).ok_or(TestFileError::NoExpectation)?;
     let text = |name: &str| value.get(name).and_then(Json::as_str).map(str::to_owned);
     let at = match text("at") {
         None => None,
-        Some(text) => Some(Timestamp::parse(&text).ok_or_else(|| format!("`{text}` is not a moment"))?),
+        Some(text) => Some(Timestamp::parse(&text).ok_or(TestFileError::NotAMoment(text))?),
     };
     Ok(Step {
         described,
-        expect: word
-            .parse()
-            .map_err(|()| format!("`{word}` is not a decision: allow, deny, ask, modify, redact or defer"))?,
+        expect: word.parse().map_err(|()| TestFileError::NotADecision(word.to_owned()))?,
         rule: text("rule"),
         reason: text("reason"),
         at,
     })
 }
 
-fn known(value: &Json, names: &[&str], what: &str) -> Result<(), String> {
-    let members = value.as_object().ok_or_else(|| format!("{what} is a mapping"))?;
+fn known(value: &Json, names: &[&str], what: &'static str) -> Result<(), TestFileError> {
+    let members = value.as_object().ok_or(TestFileError::NotAMapping { what })?;
     for (name, _) in members {
         if !names.contains(&name.as_str()) {
+            let key = name.clone();
             return Err(match proctor_core::nearest(name, names) {
-                Some(near) => format!("unknown key `{name}` in {what}: did you mean `{near}`?"),
-                None => format!("unknown key `{name}` in {what}: known are {}", names.join(", ")),
+                Some(near) => TestFileError::MisspelledKey { key, what, near: near.to_owned() },
+                None => TestFileError::UnknownKey { key, what, known: names.join(", ") },
             });
         }
     }

@@ -26,7 +26,7 @@ use proctor_door_assembly::{self, AssemblyDoor};
 use proctor_engine::state_dir::StateDir;
 use proctor_engine::{owner, policy_watch};
 
-/// What is bound.
+/// Bound addresses and sockets.
 pub struct Bound {
     /// HTTP and WebSocket.
     pub http: SocketAddr,
@@ -195,18 +195,32 @@ pub async fn start_gateway(
     Ok((address, Serving { links, tasks }))
 }
 
+/// An address on which anyone who reaches it could register an agent.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{0}` can be reached from other machines, and whoever reaches it can register an agent; set a client authority \
+     (`tls.client_ca`), say `assembly.open = true` (to `aa-gateway` also AA_GATEWAY_OPEN=1), or listen on 127.0.0.1"
+)]
+struct UnrestrictedAddress(SocketAddr);
+
+impl From<UnrestrictedAddress> for Failure {
+    fn from(error: UnrestrictedAddress) -> Failure {
+        Failure::from(error.to_string())
+    }
+}
+
 /// Whether Agent Assembly may be served there. Its agents enrol themselves, so beyond this machine it is for those who show a certificate, unless
 /// the configuration opens it to everybody.
-fn may_serve_agents(address: SocketAddr, config: &Config, tls: Option<&ServerTls>) -> Result<(), String> {
+fn may_serve_agents(
+    address: SocketAddr,
+    config: &Config,
+    tls: Option<&ServerTls>,
+) -> Result<(), UnrestrictedAddress> {
     let is_restricted = tls.is_some_and(ServerTls::asks_for_certificates);
     if is_restricted || config.assembly.open || address.ip().to_canonical().is_loopback() {
         return Ok(());
     }
-    Err(format!(
-        "`{address}` can be reached from other machines, and whoever reaches it can register an agent; set a client \
-         authority (`tls.client_ca`), say `assembly.open = true` (to `aa-gateway` also AA_GATEWAY_OPEN=1), or listen on \
-         127.0.0.1"
-    ))
+    Err(UnrestrictedAddress(address))
 }
 
 fn assembly_socket(config: &Config) -> PathBuf {

@@ -84,7 +84,7 @@ fn list(context: &Context, reader: &Reader, limit: usize) -> Outcome {
     Ok(OK)
 }
 
-/// What the agents called these sessions.
+/// Session names that the agents claimed.
 fn claimed_ids(reader: &Reader, wanted: Vec<SessionId>) -> Result<HashMap<SessionId, String>, Failure> {
     let mut names = HashMap::new();
     for session in wanted {
@@ -147,13 +147,13 @@ fn show_runs(reader: &Reader, session: SessionId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an alarm is about, in one line.
+/// Summary of an alarm in one line.
 fn problem(reader: &Reader, sequence: u64) -> Option<String> {
     let BodyState::Present { bytes, .. } = reader.body(sequence).ok()? else { return None };
     Json::parse(&bytes).ok()?.get("problem")?.as_str().map(str::to_owned)
 }
 
-/// What the action was about, in one line.
+/// Summary of an action in one line.
 fn target(reader: &Reader, sequence: u64) -> Option<String> {
     let BodyState::Present { bytes, .. } = reader.body(sequence).ok()? else { return None };
     let body = Json::parse(&bytes).ok()?;

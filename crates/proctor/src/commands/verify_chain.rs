@@ -100,7 +100,7 @@ fn print(verdict: &Verdict, extent: Option<Extent>) -> Result<(), Failure> {
     say("means", meaning(verdict))
 }
 
-/// How many entries hold, and which.
+/// Number of valid entries, and their range.
 fn entries(verdict: &Verdict, extent: Option<Extent>) -> String {
     let (Verdict::Verified { entries }
     | Verdict::Incomplete { entries, .. }
@@ -134,7 +134,7 @@ fn missing(gaps: &Gaps) -> String {
     format!("{} in {} {unit}: {}{more}", gaps.missing, gaps.count, listed.join(", "))
 }
 
-/// What should stand there, and what does.
+/// Expected and actual value.
 fn difference(why: &Tampering) -> Option<(String, String)> {
     Some(match why {
         Tampering::Hash { computed, stated } => (hex(*computed), hex(*stated)),

@@ -14,7 +14,7 @@ use crate::config::{Config, Overrides, WebhookConfig};
 use crate::failure::Failure;
 use crate::output;
 
-/// Where scripts look for it.
+/// Default address, where scripts look for the gateway.
 const USUAL_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50051);
 
 /// Variables that callers know, of no use here: prices are part of the evaluator, and there is no HTTP interface, message bus or other store.
@@ -31,33 +31,35 @@ const UNUSED: &[&str] = &[
 /// The same, by how they begin.
 const UNUSED_FAMILIES: &[&str] = &["AA_OPCONTROL_NATS_", "AAASM_"];
 
-/// Agent Assembly's gateway: registry, policy checks, approvals and audit over gRPC.
+/// Agent Assembly's gateway: agent registry, policy checks, approvals and audit, over gRPC.
 #[derive(Debug, Parser)]
 #[command(name = "aa-gateway", version, about, disable_help_subcommand = true)]
 struct Flags {
-    /// A policy document, or a folder of them.
+    /// Policy document, or a folder of documents; reloaded when it changes.
     #[arg(long, value_name = "FILE|DIR")]
     policy: PathBuf,
-    /// Address for gRPC; port 0 is the kernel's choice. Without it and without `--socket`: 127.0.0.1:50051.
+    /// TCP address to listen on; port 0 takes a free port (default: 127.0.0.1:50051, unless `--socket` is given).
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// A Unix socket to listen on: with `--listen` as well, without it instead.
+    /// Unix socket to listen on, in addition to `--listen`; without `--listen`, no TCP port is opened.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Folder of the chained audit log. Without it `aa/audit` in the folder of this user's data, if the state is in its usual place, too.
+    /// Folder of the chained audit log (default: `aa/audit` in XDG_DATA_HOME or ~/.local/share; no log is written if the state directory
+    /// is named and this is not).
     #[arg(long, env = "AA_AUDIT_DIR", value_name = "DIR")]
     audit_dir: Option<PathBuf>,
-    /// Where state is kept: beside this file, in a folder of its name that ends in `.proctor`.
+    /// Location of the state directory: `x/local.db` means `x/local.proctor` (default: ~/.aa/gateway.proctor). The file itself is not
+    /// used.
     #[arg(long, env = "AA_GATEWAY_DB_PATH", value_name = "FILE")]
     db_path: Option<PathBuf>,
-    /// `strict` (default; `legacy-grpc`, `local` and `remote` mean the same here): every check needs a token. `relaxed`: agents may have free
-    /// identifiers and ask without a token.
+    /// Identity checks: `strict` denies a check without a known token; `relaxed` accepts agents without a token and with any identifier.
+    /// `legacy-grpc`, `local` and `remote` mean `strict`.
     #[arg(long, env = "AA_MODE", value_name = "MODE", default_value = "strict",
           value_parser = PossibleValuesParser::new(["strict", "relaxed", "legacy-grpc", "local", "remote"]))]
     mode: String,
 }
 
-/// Runs it.
+/// Runs the program with the arguments after its name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     let flags: Flags = match super::flags("aa-gateway", arguments) {
         Ok(flags) => flags,
@@ -165,7 +167,7 @@ fn config(flags: &Flags) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// Where things are kept.
+/// Paths of the gateway's files.
 #[derive(Debug, PartialEq, Eq)]
 struct Places {
     state: PathBuf,

@@ -12,10 +12,28 @@ use proctor_providers::store;
 
 use self::log::{Level, Log};
 use crate::access::{Access, COMMAND};
-use crate::config::{Config, Overrides};
+use crate::config::{Config, ConfigError, Overrides};
 use crate::output;
-use proctor_door_attest::{AttestDoor, ENGINE_VERSION, Evaluator, Recorder, Settings, serve};
+use proctor_door_attest::{
+    AttestDoor, ENGINE_VERSION, Evaluator, ModelsError, Recorder, Settings, SettingsError, serve,
+};
+use proctor_engine::access::AccessError;
 use proctor_system::{SystemClock, SystemRandomness};
+
+/// Error of starting the engine.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Models(#[from] ModelsError),
+    #[error("working directory: {0}")]
+    WorkingDirectory(#[source] std::io::Error),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    State(#[from] AccessError),
+}
 
 /// Called wrongly, as the program of this name says it.
 const USAGE_CODE: u8 = 2;
@@ -29,7 +47,7 @@ const USAGE: &str = "usage: attest-engine [--log-level=debug|info|warn|error] [-
 
 Without a command it reads requests from standard input, one JSON object a line, and answers on standard output.";
 
-/// Runs the program with what stands after its name.
+/// Runs the program with the arguments after its name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     ExitCode::from(match words.first().map(String::as_str) {
@@ -44,9 +62,9 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
                 output::note_plain(USAGE);
                 0
             }
-            Err((code, problem)) => {
-                output::note_plain(&problem);
-                code
+            Err(problem) => {
+                output::note_plain(&format!("attest-engine: {problem}"));
+                problem.exit_code()
             }
         },
     })
@@ -56,12 +74,30 @@ fn say(text: &str) -> u8 {
     output::data(text).map_or_else(|failure| failure.code, |()| 0)
 }
 
+/// Error in the flags.
+#[derive(Debug, thiserror::Error)]
+enum FlagError {
+    #[error("log level `{0}` is not known: use debug, info, warn or error")]
+    LogLevel(String),
+    #[error("flag `-{0}` is not known\n{USAGE}")]
+    Unknown(String),
+}
+
+impl FlagError {
+    fn exit_code(&self) -> u8 {
+        match self {
+            FlagError::LogLevel(_) => FAILED,
+            FlagError::Unknown(_) => USAGE_CODE,
+        }
+    }
+}
+
 struct Flags;
 
 impl Flags {
     /// The level of the log, or nothing if only help was asked for. One or two dashes, `=` or a space, as its callers know it; words
     /// that are no flags are ignored.
-    fn read(words: &[String]) -> Result<Option<Level>, (u8, String)> {
+    fn read(words: &[String]) -> Result<Option<Level>, FlagError> {
         let mut level = Level::Info;
         let mut debug = false;
         let mut rest = words.iter();
@@ -79,18 +115,11 @@ impl Flags {
             match name {
                 "log-level" => {
                     let value = value.or_else(|| rest.next().cloned()).unwrap_or_default();
-                    level = value.parse().map_err(|()| {
-                        (FAILED, format!("attest-engine: log level `{value}` is not known: use debug, info, warn or error"))
-                    })?;
+                    level = value.parse().map_err(|()| FlagError::LogLevel(value))?;
                 }
                 "debug" => debug = value.as_deref().is_none_or(|value| value != "false"),
                 "help" | "h" => return Ok(None),
-                other => {
-                    return Err((
-                        USAGE_CODE,
-                        format!("attest-engine: flag `-{other}` is not known\n{USAGE}"),
-                    ));
-                }
+                other => return Err(FlagError::Unknown(other.to_owned())),
             }
         }
         Ok(Some(if debug { Level::Debug } else { level }))
@@ -108,7 +137,7 @@ fn engine(level: Level) -> u8 {
     let door = match opened {
         Ok(door) => door,
         Err(problem) => {
-            log.write(Level::Error, &problem);
+            log.write(Level::Error, &problem.to_string());
             output::note_plain(&format!("attest-engine: {problem}"));
             crate::logging::flush();
             return FAILED;
@@ -136,12 +165,11 @@ fn end_on_signal(door: Arc<AttestDoor>) {
     });
 }
 
-fn open(log: &Log) -> Result<AttestDoor, String> {
-    let settings = Settings::read(&variable).map_err(|error| error.to_string())?;
+fn open(log: &Log) -> Result<AttestDoor, StartError> {
+    let settings = Settings::read(&variable)?;
     let warn = |problem: &str| Log::new(Level::Debug).write(Level::Warn, problem);
     let warn = if log.shows(Level::Warn) { warn } else { |_: &str| () };
-    let evaluator = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), warn)
-        .map_err(|error| error.to_string())?;
+    let evaluator = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), warn)?;
     let recorder = open_recorder(log)?;
     Ok(AttestDoor::new(evaluator, recorder, &settings))
 }
@@ -152,8 +180,8 @@ pub fn variable(name: &str) -> Option<String> {
 }
 
 /// Batches are recorded only if a state directory is named.
-fn open_recorder(log: &Log) -> Result<Recorder, String> {
-    let directory = std::env::current_dir().map_err(|error| format!("working directory: {error}"))?;
+fn open_recorder(log: &Log) -> Result<Recorder, StartError> {
+    let directory = std::env::current_dir().map_err(StartError::WorkingDirectory)?;
     let named = variable("PROCTOR_STATE").filter(|value| !value.is_empty()).map(PathBuf::from);
     let text = |name: &str| variable(name).filter(|value| !value.is_empty());
     let overrides = Overrides {
@@ -168,7 +196,7 @@ fn open_recorder(log: &Log) -> Result<Recorder, String> {
     if named.is_none() && !config.state_is_named {
         return Ok(Recorder::NOWHERE);
     }
-    let access = Access::open(&config, COMMAND).map_err(|error| error.to_string())?;
+    let access = Access::open(&config, COMMAND)?;
     log.write(Level::Info, &format!("batches are recorded in {}", config.engine.state.display()));
     Ok(recorder(&config, access))
 }
@@ -228,7 +256,7 @@ mod tests {
 
     fn level(words: &[&str]) -> Result<Option<Level>, u8> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Flags::read(&words).map_err(|(code, _)| code)
+        Flags::read(&words).map_err(|error| error.exit_code())
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl LocalModel {
         &self.name
     }
 
-    /// How many numbers a vector has.
+    /// Dimension of the vectors.
     pub fn dimensions(&self) -> usize {
         self.encoder.dimensions()
     }

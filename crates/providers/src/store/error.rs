@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-/// Why the store could not be opened or read. An engine that gets this runs on without a history.
+/// Error of opening or reading the store. An engine that gets this runs on without a history.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The directory is not there and cannot be made.
@@ -12,7 +12,7 @@ pub enum StoreError {
     Directory {
         /// The directory.
         dir: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The file or its directory cannot be written.

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a program waits for another that is just opening or emptying the directory.
+/// Time that a program waits for another that is just opening or emptying the directory.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// The report of `cache stats`.
@@ -86,7 +86,7 @@ pub(super) fn lock(dir: &Path) -> Option<File> {
     }
 }
 
-/// Which file a name means at the moment; none if there is no such file.
+/// Identity of the file that a name means at the moment; none if there is no such file.
 pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
     // INVARIANT: the database is never opened here, only looked at: closing it would release SQLite's locks on it.
     fs::metadata(path).ok().map(|about| (about.dev(), about.ino()))

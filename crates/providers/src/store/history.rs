@@ -18,7 +18,7 @@ const OLD_ROWS: usize = 10_000;
 const INSERT: &str = "INSERT INTO assertion_history \
     (trace_id, assertion_id, assertion_type, score, status, created_at, key) VALUES (?, ?, ?, ?, ?, ?, ?)";
 
-/// How many rows are kept and for how long, and which rows are looked at when.
+/// Retention rules: number and age of kept rows, and the schedule of pruning.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retention {
     max_rows: u64,

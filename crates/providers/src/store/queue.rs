@@ -1,4 +1,4 @@
-//! What waits to be written: filled by requests, which wait only when far more comes than can be written, and emptied by the one
+//! Queue of rows to be written: filled by requests, which wait only when far more comes than can be written, and emptied by the one
 //! writer.
 
 use std::collections::{HashMap, VecDeque};
@@ -12,21 +12,21 @@ use super::{Calibration, JudgedAnswer, Row};
 pub(super) const MAX_WAITING_ROWS: usize = 100_000;
 /// Rows that wait without slowing anybody down. Beyond them callers wait for the writer, as long as it gets on.
 const EASY_ROWS: usize = 20_000;
-/// How long a caller waits for it at most.
+/// Time limit of a caller that is slowed down by backpressure.
 const SLOW_DOWN: Duration = Duration::from_secs(1);
 /// Bytes of text and vectors that may wait.
 const MAX_WAITING_BYTES: usize = 256 * 1024 * 1024;
 /// Rows of one commit.
 const GROUP_ROWS: usize = 1_000;
-/// How long the writer waits for company before it commits fewer rows: what a killed process can lose, and what keeps a
+/// Time that the writer collects rows before it commits fewer: what a killed process can lose, and what keeps a
 /// steady stream of requests from paying one commit each.
 const LINGER: Duration = Duration::from_millis(20);
 /// Access times that may wait, and for how long.
 const MAX_TOUCHES: usize = 64;
 const TOUCH_WAIT: Duration = Duration::from_secs(5);
-/// How long a caller of `flush` waits at most.
+/// Time limit of `flush`.
 const FLUSH_WAIT: Duration = Duration::from_secs(10);
-/// How long the writer rests after a failure.
+/// Pause of the writer after a failure.
 const RETRY_WAIT: Duration = Duration::from_millis(250);
 
 /// One thing to write.
@@ -302,7 +302,7 @@ impl State {
 }
 
 impl Job {
-    /// How many rows and bytes the job is.
+    /// Number of rows and bytes of the job.
     fn size(&self) -> (usize, usize) {
         let row_bytes = |row: &Row| {
             let texts = [&row.trace_id, &row.assertion_id, &row.kind, &row.key, &row.status];

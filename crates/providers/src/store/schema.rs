@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 use super::error::StoreError;
 use super::folder;
 
-/// How long one attempt waits for another program that has the file.
+/// Time limit of one attempt while another program has the file locked.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Pages that the write-ahead log collects before they go to the database: 16 MiB.
 const WAL_PAGES: i64 = 4096;
@@ -115,7 +115,7 @@ const PROBES: [&str; 5] = [
 pub(super) struct Connections {
     pub(super) writer: Connection,
     pub(super) reader: Connection,
-    /// Which file it is, to notice that the name has come to mean another.
+    /// Identity of the file, to notice that the name has come to mean another.
     pub(super) identity: Option<(u64, u64)>,
 }
 

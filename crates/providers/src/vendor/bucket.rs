@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct TokenBucket {
     /// The time in which one token grows back; zero if there is no limit.
     interval: Duration,
-    /// How far the bucket may be ahead of its even pace.
+    /// Burst tolerance: time that the bucket may be ahead of its even rate.
     slack: Duration,
     /// When the bucket will be full again.
     full_at: Duration,

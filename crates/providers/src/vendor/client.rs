@@ -17,10 +17,10 @@ use super::exchange::{ChatReply, ChatRequest, Vectors};
 use super::http;
 use super::wire::{self, Outgoing};
 
-/// How many requests of one call may be under way at once.
+/// Limit of concurrent requests of one call.
 const CONCURRENT: usize = 16;
 
-/// How many texts one request for vectors may hold; OpenAI takes no more.
+/// Limit of texts in one embedding request; OpenAI takes no more.
 const MOST_TEXTS: usize = 2048;
 
 /// A blocking client of one endpoint. Clones share its limits, its connections and its runtime.
@@ -50,7 +50,7 @@ struct Engine {
     connector: reqwest::Client,
 }
 
-/// How much time a call has left.
+/// Remaining time of a call.
 #[derive(Clone, Copy)]
 struct Deadline {
     began: Instant,
@@ -83,7 +83,7 @@ impl Client {
         Ok(Client { inner: Arc::new(inner) })
     }
 
-    /// Where the calls go.
+    /// Endpoint of the calls.
     pub fn endpoint(&self) -> &Endpoint {
         &self.inner.endpoint
     }

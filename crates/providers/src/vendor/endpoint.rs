@@ -110,9 +110,9 @@ impl fmt::Debug for Key {
 /// A server and the key for it.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// Which interface the server speaks.
+    /// Interface that the server speaks.
     pub vendor: Vendor,
-    /// Where it is, for example `https://api.openai.com/v1`; a slash at the end is tolerated.
+    /// Base URL, for example `https://api.openai.com/v1`; a slash at the end is tolerated.
     pub base_url: String,
     /// The key, if the server wants one; an empty key is none.
     pub key: Option<Key>,
@@ -131,18 +131,18 @@ impl Endpoint {
     }
 }
 
-/// How much a client may ask of a server, and take from it.
+/// Limits of a client towards a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many requests a minute, counting retries; zero is no limit.
+    /// Requests a minute, counting retries; zero is no limit.
     pub per_minute: u32,
-    /// How many of them may follow each other at once; zero counts as one.
+    /// Burst: requests that may follow each other at once; zero counts as one.
     pub burst: u32,
-    /// How often a request is repeated after a failure that may pass by itself.
+    /// Number of retries after a failure that may pass by itself.
     pub retries: u32,
-    /// How long one HTTP exchange may take.
+    /// Time limit of one HTTP exchange.
     pub attempt: Duration,
-    /// How many bytes a reply may have.
+    /// Size limit of a reply in bytes.
     pub max_reply_bytes: usize,
 }
 

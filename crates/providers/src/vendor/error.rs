@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// How much of a server's own words an error repeats.
+/// Length limit of a server's own words in an error.
 const QUOTED_CHARACTERS: usize = 300;
 
 /// The statuses that may pass by themselves; so does 429, which is [`ProviderError::RateLimited`].
 const PASSING_STATUSES: [u16; 6] = [408, 500, 502, 503, 504, 529];
 
-/// Why a call has no answer. No text of it contains the key, even if the server repeats the key.
+/// Error of a call. No text of it contains the key, even if the server repeats the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
@@ -29,7 +29,7 @@ pub enum ProviderError {
     /// Our own limit of requests a minute leaves no room before the deadline.
     #[error("too many questions for the limit of requests a minute: the next one may be asked in {} s", wait.as_secs_f64().ceil())]
     Throttled {
-        /// How long the wait would have been.
+        /// Length of the refused wait.
         wait: Duration,
     },
     /// No answer came in time.
@@ -44,7 +44,7 @@ pub enum ProviderError {
     /// The reply has more bytes than allowed.
     #[error("the provider's answer has more than the {limit} bytes allowed")]
     TooLong {
-        /// How many are allowed.
+        /// Limit.
         limit: usize,
     },
     /// The call cannot be made as it was asked for.

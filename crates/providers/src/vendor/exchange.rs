@@ -41,9 +41,9 @@ pub struct ChatRequest {
     pub system: String,
     /// The conversation so far.
     pub messages: Vec<Message>,
-    /// How freely the model chooses its words, from 0. Models that accept no such setting are asked without it.
+    /// Sampling temperature, from 0. Models that accept no such setting are asked without it.
     pub temperature: f64,
-    /// How long the answer may become. Models that think before they answer spend their thoughts from it as well.
+    /// Length limit of the answer in tokens. Models that think before they answer spend their thoughts from it as well.
     pub max_tokens: u32,
 }
 
@@ -54,9 +54,9 @@ pub struct ChatReply {
     pub text: String,
     /// The model that answered, as the server names it; the one that was asked if the server does not say.
     pub model: String,
-    /// How many tokens were read, if the server says.
+    /// Number of input tokens, if the server says.
     pub input_tokens: Option<u64>,
-    /// How many tokens were written (thoughts included), if the server says.
+    /// Number of output tokens (thoughts included), if the server says.
     pub output_tokens: Option<u64>,
 }
 
@@ -67,6 +67,6 @@ pub struct Vectors {
     pub vectors: Vec<Vec<f32>>,
     /// The model that made them, as the server names it.
     pub model: String,
-    /// How many tokens were read, if the server says.
+    /// Number of input tokens, if the server says.
     pub tokens: Option<u64>,
 }

@@ -11,10 +11,10 @@ use super::endpoint::{Endpoint, Limits};
 use super::error::ProviderError;
 use super::wire::{self, Outgoing};
 
-/// How much of a refusal is read: more than anyone shows.
+/// Bytes of a refusal that are read: more than anyone shows.
 const REFUSAL_BYTES: usize = 64 * 1024;
 
-/// How long a connection may take to come about.
+/// Time limit of connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// The base URL, if calls can be made to it.

@@ -20,7 +20,7 @@ pub(super) struct Outgoing {
     pub(super) body: Vec<u8>,
 }
 
-/// How the vendor wants the key.
+/// Authentication header of the vendor.
 pub(super) fn key_header(vendor: Vendor, key: &str) -> (&'static str, String) {
     match vendor {
         Vendor::OpenAi | Vendor::Ollama => ("authorization", format!("Bearer {key}")),

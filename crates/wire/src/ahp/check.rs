@@ -233,7 +233,7 @@ fn batch(params: Json, limits: &Limits) -> Result<Vec<Entry>, RpcError> {
     Ok(entries)
 }
 
-/// Why an event is refused. The texts are part of replies on the wire.
+/// Error in an event. The texts are part of replies on the wire.
 #[derive(Debug, thiserror::Error)]
 enum EventRefusal {
     #[error("Serialization error: {0}")]

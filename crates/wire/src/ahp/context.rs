@@ -28,7 +28,7 @@ pub struct EventContext {
 pub struct Fact {
     /// The fact.
     pub content: String,
-    /// Where it is from.
+    /// Source.
     pub source: String,
     /// 0 to 1.
     pub confidence: f32,
@@ -39,7 +39,7 @@ pub struct Fact {
 pub struct MemorySummary {
     /// The kind of memory.
     pub memory_type: String,
-    /// How many items.
+    /// Number of items.
     pub total_items: u64,
     /// The topics of recent entries.
     pub recent_topics: Vec<String>,

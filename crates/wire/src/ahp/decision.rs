@@ -27,7 +27,7 @@ pub enum Decision {
     },
     /// Do not.
     Block {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Anything else.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -46,7 +46,7 @@ pub enum Decision {
     Defer {
         /// When.
         retry_after_ms: u64,
-        /// Why.
+        /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The approval that it waits for.
@@ -61,7 +61,7 @@ pub enum Decision {
     },
     /// A person has to decide.
     Escalate {
-        /// Why.
+        /// Reason.
         reason: String,
         /// The approver.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub enum IdleDecision {
     },
     /// Not now.
     Defer {
-        /// Why.
+        /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// When to ask again.
@@ -119,7 +119,7 @@ pub enum ContextPerceptionDecision {
     },
     /// No.
     Block {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Anything else.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -133,9 +133,9 @@ pub enum ContextPerceptionDecision {
         /// A better target.
         #[serde(default)]
         refined_target: Option<PerceptionTarget>,
-        /// How to narrow it.
+        /// Hints for narrowing the request.
         scope_hints: Vec<String>,
-        /// Why.
+        /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Anything else.
@@ -158,7 +158,7 @@ pub enum MemoryRecallDecision {
     },
     /// No.
     Block {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Anything else.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -172,7 +172,7 @@ pub enum MemoryRecallDecision {
 pub enum PlanningDecision {
     /// Plan like this.
     Allow {
-        /// How.
+        /// Strategy.
         selected_strategy: PlanningStrategy,
         /// A plan to start from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,7 +183,7 @@ pub enum PlanningDecision {
     },
     /// Do not plan this.
     Block {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Anything else.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -220,7 +220,7 @@ pub enum ReasoningDecision {
     },
     /// Do not.
     Block {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Anything else.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -242,7 +242,7 @@ pub enum RateLimitDecision {
     },
     /// Put it in a queue.
     Queue {
-        /// Why.
+        /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Anything else.
@@ -251,7 +251,7 @@ pub enum RateLimitDecision {
     },
     /// Leave it out.
     Skip {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Anything else.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -271,7 +271,7 @@ pub enum ConfirmationDecision {
     },
     /// No.
     Reject {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Anything else.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -279,7 +279,7 @@ pub enum ConfirmationDecision {
     },
     /// A person has to decide.
     Escalate {
-        /// Why.
+        /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The approval that it waits for.
@@ -316,7 +316,7 @@ pub enum IntentDetectionDecision {
     },
     /// The harness does not say.
     Block {
-        /// Why.
+        /// Reason.
         reason: String,
         /// Anything else.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
@@ -362,10 +362,10 @@ pub struct ProjectSummary {
     /// The programming language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// Where to look first.
+    /// Key files, to look at first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_files: Option<Vec<String>>,
-    /// How it is laid out.
+    /// Description of the layout.
     pub structure_description: String,
 }
 

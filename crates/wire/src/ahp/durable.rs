@@ -194,7 +194,7 @@ impl TaskStatus {
     }
 }
 
-/// How the verification of a run stands.
+/// Status of the verification of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationEvent {
     /// The run.
@@ -265,9 +265,9 @@ pub struct VerificationCheck {
     pub id: String,
     /// The subject of the check.
     pub subject: String,
-    /// How it stands.
+    /// Status.
     pub status: VerificationStatus,
-    /// How it is run.
+    /// Command that runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// The check's message.
@@ -291,7 +291,7 @@ pub struct EvidenceRef {
     pub kind: String,
     /// The summary.
     pub summary: String,
-    /// Where it is kept.
+    /// Reference to the stored artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<ArtifactRef>,
     /// Anything else; an object.
@@ -307,10 +307,10 @@ pub struct ArtifactRef {
     /// The kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Where it is.
+    /// Location as a URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// Where it is, as a file.
+    /// Location as a file path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The media type.

@@ -1,8 +1,8 @@
-//! Why a JSON value is not an AHP message.
+//! Errors of decoding a JSON value as an AHP message.
 
 use proctor_core::json::{Json, ShapeError};
 
-/// Why a JSON value is not the message that it should be. The texts are part of replies on the wire.
+/// Error of decoding a JSON value as a message. The texts are part of replies on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// The message is not a JSON object.

@@ -19,7 +19,7 @@ pub struct AhpEvent {
     pub agent_id: String,
     /// When; any text.
     pub timestamp: String,
-    /// How deep in nested agents; 0 is the top.
+    /// Depth in nested agents; 0 is the top.
     pub depth: u32,
     /// The payload; its shape depends on the kind.
     pub payload: Json,

@@ -8,9 +8,9 @@ use super::context::object;
 /// The agent has nothing to do and asks whether background work may run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IdleEvent {
-    /// How long it has been idle.
+    /// Idle time.
     pub idle_duration_ms: u64,
-    /// Why.
+    /// Reason.
     pub idle_reason: String,
     /// The type of the last event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct SuccessEvent {
     pub action_type: String,
     /// The action's summary.
     pub action_summary: String,
-    /// How long it took.
+    /// Duration.
     pub duration_ms: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct MemoryRecallEvent {
     pub memory_type: String,
     /// At most this many.
     pub max_results: u64,
-    /// Where the agent works.
+    /// Working directory of the agent.
     pub working_directory: String,
 }
 
@@ -84,7 +84,7 @@ pub struct PlanningEvent {
     pub session_id: String,
     /// The task to be planned.
     pub task_description: String,
-    /// How the agent can plan.
+    /// Planning strategies that the agent has.
     pub available_strategies: Vec<PlanningStrategy>,
     /// Constraints on the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ pub struct PlanningEvent {
 pub struct ReasoningEvent {
     /// The session.
     pub session_id: String,
-    /// How the agent reasons.
+    /// Reasoning mode of the agent.
     pub reasoning_type: ReasoningType,
     /// About what.
     pub problem_statement: String,
@@ -110,11 +110,11 @@ pub struct ReasoningEvent {
 pub struct RateLimitEvent {
     /// The session.
     pub session_id: String,
-    /// Which limit was hit.
+    /// The limit that was hit.
     pub limit_type: RateLimitType,
     /// When it could be tried again.
     pub retry_after_ms: u64,
-    /// How much is used, as text.
+    /// Used amount, as text.
     pub current_usage: String,
 }
 
@@ -139,7 +139,7 @@ pub struct IntentDetectionEvent {
     pub session_id: String,
     /// The user's prompt.
     pub prompt: String,
-    /// Where the agent works.
+    /// Workspace of the agent.
     pub workspace: String,
     /// The prompt's language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,13 +161,13 @@ pub struct ContextPerceptionEvent {
     /// In which form.
     #[serde(default)]
     pub preferred_modality: PerceptionModality,
-    /// How urgent.
+    /// Urgency.
     #[serde(default)]
     pub urgency: PerceptionUrgency,
-    /// How fresh.
+    /// Freshness.
     #[serde(default)]
     pub freshness: PerceptionFreshness,
-    /// Where the agent is.
+    /// Situation of the agent.
     pub context: PerceptionContext,
     /// Limits on the answer.
     #[serde(default)]
@@ -177,7 +177,7 @@ pub struct ContextPerceptionEvent {
     pub metadata: Option<Json>,
 }
 
-/// Where the agent is when it asks for context.
+/// Situation of the agent when it asks for context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PerceptionContext {
     /// The workspace's folder.
@@ -340,7 +340,7 @@ pub enum PerceptionModality {
     Any,
 }
 
-/// How urgent context is.
+/// Urgency of context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -352,7 +352,7 @@ pub enum PerceptionUrgency {
     Low,
 }
 
-/// How fresh context has to be.
+/// Required freshness of context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -363,7 +363,7 @@ pub enum PerceptionFreshness {
     Static,
 }
 
-/// How an agent can plan.
+/// Planning strategy of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
@@ -376,7 +376,7 @@ pub enum PlanningStrategy {
     Custom(String),
 }
 
-/// How an agent reasons.
+/// Reasoning mode of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]

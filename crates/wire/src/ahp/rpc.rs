@@ -9,7 +9,7 @@ use super::MessageError;
 /// The longest identifier of a request.
 pub const MAX_ID: usize = 4096;
 
-/// How many values, containers included, a message may hold.
+/// Limit of values in a message, containers included.
 pub const MAX_VALUES: usize = 50_000;
 
 /// A message that an agent sent.

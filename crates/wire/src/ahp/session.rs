@@ -88,7 +88,7 @@ pub struct QueryResponse {
     /// The answer; null where there is none.
     #[serde(deserialize_with = "Json::deserialize")]
     pub answer: Json,
-    /// Why.
+    /// Reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Alternatives.

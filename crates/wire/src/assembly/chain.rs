@@ -58,7 +58,7 @@ pub struct Sealed {
     pub line: String,
 }
 
-/// Why an entry cannot be part of the log.
+/// Error of adding an entry to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     /// No sequence is left.
@@ -67,13 +67,13 @@ pub enum SealError {
     /// The line would be longer than a reader takes.
     #[error("the entry is {bytes} bytes long and may have {MAX_LINE_BYTES}: shorten its payload")]
     TooLong {
-        /// How long the line would be.
+        /// Length of the line.
         bytes: usize,
     },
     /// The finding names one kind in the clear and another in the label that is hashed.
     #[error("finding {index} has a label that names another kind than its own")]
     Label {
-        /// Which of the findings, from 0.
+        /// Index of the finding, from 0.
         index: usize,
     },
 }

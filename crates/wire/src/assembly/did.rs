@@ -15,7 +15,7 @@ const TAGGED_LEN: usize = ED25519.len() + KEY_LEN;
 /// Base58 is decoded in quadratic time, so what cannot be a key is not even tried.
 const MAX_DIGITS: usize = 64;
 
-/// Why an identity, or a proof of holding its key, is refused.
+/// Error of checking an identity, or a proof of holding its key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum DidError {
     /// The text does not start like a `did:key` in base58.

@@ -19,7 +19,7 @@ use super::unpack::UnpackError;
 /// The longest payload, in bytes.
 pub const MAX_PAYLOAD: usize = 8 * 1024 * 1024;
 
-/// Why bytes are no frame, or a frame cannot be written. After one the connection cannot be read on.
+/// Error of reading or writing a frame. After one the connection cannot be read on.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum FrameError {
     /// The tag is none of the direction's.

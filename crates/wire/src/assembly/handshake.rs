@@ -15,13 +15,13 @@ use super::proto::ipc::v1::{HandshakeChallenge, HandshakeProof};
 /// The bytes of a nonce.
 pub const NONCE_LEN: usize = 32;
 
-/// How long a client may take for its proof.
+/// Time limit of a client's proof.
 pub const PROOF_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A fresh random number, for one handshake.
 pub type Nonce = [u8; NONCE_LEN];
 
-/// Why a handshake fails. The connection is closed without another byte.
+/// Error of a handshake. The connection is closed without another byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum HandshakeError {
     /// Something else came first.

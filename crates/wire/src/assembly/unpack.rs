@@ -11,10 +11,10 @@ use super::varint;
 /// their bytes.
 pub const MAX_UNPACKED: usize = 64 * 1024 * 1024;
 
-/// How deep messages may be in each other: what the message library allows.
+/// Depth limit of nested messages: what the message library allows.
 const MAX_DEPTH: usize = 100;
 
-/// Why bytes are not taken as a message.
+/// Error of decoding a message.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum UnpackError {
     /// The bytes are not a message of any kind.
@@ -53,7 +53,7 @@ struct Part {
     number: u64,
     /// The bytes of one more element; 0 if the field is not repeated.
     cost: usize,
-    /// Where the shape of the message in it is.
+    /// Index of the nested message's shape, if the field holds a message.
     message: Option<usize>,
 }
 

@@ -33,11 +33,11 @@ pub struct Initialized {
     pub compatible: bool,
     /// Always `json`.
     pub encoding: &'static str,
-    /// How many requests are worked on at a time.
+    /// Number of requests that are worked on at a time.
     pub max_concurrent_requests: usize,
-    /// How large a trace may be.
+    /// Size limit of a trace.
     pub max_trace_size_bytes: usize,
-    /// How many steps it may have.
+    /// Limit of its steps.
     pub max_steps_per_trace: usize,
 }
 
@@ -73,7 +73,7 @@ pub struct TreeAnswer {
     /// The first problem found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
-    /// How deep traces lie in each other; one alone has depth 0.
+    /// Depth of nested traces; one alone has depth 0.
     pub depth: usize,
     /// Traces that name their agent.
     pub agent_count: usize,
@@ -122,13 +122,13 @@ pub struct SubmitPluginResult {
 /// The result of a plugin assertion.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct PluginResult {
-    /// How it ended.
+    /// Status.
     #[serde(default)]
     pub status: Option<String>,
     /// From 0 to 1.
     #[serde(default)]
     pub score: Option<f64>,
-    /// Why.
+    /// Explanation.
     #[serde(default)]
     pub explanation: Option<String>,
 }
@@ -146,12 +146,12 @@ pub struct QueryDrift {
     /// The assertion.
     #[serde(default)]
     pub assertion_id: Option<String>,
-    /// How many of the newest scores count; 50 if it is not said.
+    /// Number of the newest scores that count; 50 if it is not said.
     #[serde(default)]
     pub window_size: Option<f64>,
 }
 
-/// How the scores of an assertion behave.
+/// Statistics of an assertion's scores.
 #[derive(Debug, Clone, Serialize)]
 pub struct DriftReport {
     /// The assertion.
@@ -160,7 +160,7 @@ pub struct DriftReport {
     pub mean: f64,
     /// Their standard deviation.
     pub stddev: f64,
-    /// How many there are.
+    /// Number of scores.
     pub count: u64,
     /// The newest.
     pub latest_score: f64,
@@ -200,13 +200,13 @@ pub struct Persona {
     /// The persona's system prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
-    /// How they write.
+    /// Writing style.
     #[serde(default)]
     pub style: Option<String>,
-    /// How freely the model speaks.
+    /// Sampling temperature of the model.
     #[serde(default)]
     pub temperature: Option<f64>,
-    /// How long a message may be.
+    /// Length limit of a message.
     #[serde(default)]
     pub max_tokens: Option<f64>,
 }
@@ -225,7 +225,7 @@ pub struct Turn {
 /// Injected faults.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Faults {
-    /// How often the call fails, from 0 to 1.
+    /// Failure rate of the call, from 0 to 1.
     #[serde(default)]
     pub error_rate: Option<f64>,
     /// The call takes up to this much longer.

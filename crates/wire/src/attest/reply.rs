@@ -28,7 +28,7 @@ pub struct AssertionResult {
     pub status: &'static str,
     /// From 0 to 1.
     pub score: f64,
-    /// Why.
+    /// Explanation.
     pub explanation: String,
     /// A suffix of the explanation that is never shortened.
     #[serde(skip)]
@@ -36,7 +36,7 @@ pub struct AssertionResult {
     /// The cost in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// How long it took.
+    /// Duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// The caller's request id.
@@ -48,7 +48,7 @@ pub struct AssertionResult {
     /// The assertion's type.
     #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Where in the trace.
+    /// Path in the trace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub trace_node_path: String,
     /// The expected value.
@@ -60,15 +60,15 @@ pub struct AssertionResult {
     /// The suggested remedy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub suggested_action: String,
-    /// Where the threshold came from.
+    /// Origin of the threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold_source: Option<&'static str>,
-    /// How the judge came to its score.
+    /// Details of the judge's score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge_metadata: Option<Box<JudgeAnswer>>,
 }
 
-/// How a judge came to its score.
+/// Details of a judge's score.
 #[derive(Debug, Clone, Serialize)]
 pub struct JudgeAnswer {
     /// The model.
@@ -90,7 +90,7 @@ pub struct JudgeAnswer {
     /// The scores of changed texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bias_probes: Vec<ProbeAnswer>,
-    /// How well the rubric agrees with people.
+    /// Agreement of the rubric with people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationAnswer>,
 }
@@ -106,10 +106,10 @@ pub struct ProbeAnswer {
     pub delta: f64,
 }
 
-/// How well a rubric agrees with people.
+/// Agreement of a rubric with people.
 #[derive(Debug, Clone, Serialize)]
 pub struct CalibrationAnswer {
-    /// How many labels there are.
+    /// Number of labels.
     pub label_count: u64,
     /// Share of equal verdicts.
     pub agreement: f64,
@@ -120,7 +120,7 @@ pub struct CalibrationAnswer {
     pub roc_auc: Option<f64>,
 }
 
-/// How much of a result is told, from everything to what no client can do without.
+/// Detail levels of a result, from everything to what no client can do without.
 struct TextBudget {
     explanation: usize,
     passed: usize,

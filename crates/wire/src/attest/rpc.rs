@@ -42,7 +42,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// Why parameters cannot be used.
+/// Error in parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParamsError {
     /// They are no object.
@@ -54,7 +54,7 @@ pub enum ParamsError {
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which one.
+    /// Code of the error.
     pub code: Code,
     /// In one line.
     pub message: String,
@@ -353,7 +353,7 @@ pub fn cut(text: &str, longest: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// How long a text is inside a JSON string.
+/// Length of a text inside a JSON string.
 pub fn written_length(text: &str) -> usize {
     text.bytes().map(written).sum()
 }

@@ -8,7 +8,7 @@ use proctor_wire::ahp::rpc::{INTERNAL_ERROR, RpcError};
 
 use super::{AhpServer, EventHandler, Peer};
 
-/// How long an acknowledgement waits for the handler's refusal.
+/// Time that an acknowledgement waits for the handler's refusal.
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(1);
 
 impl<H: EventHandler> AhpServer<H> {

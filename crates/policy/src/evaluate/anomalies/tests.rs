@@ -202,7 +202,7 @@ proptest! {
         count in 1u64..200,
         tenths in 10u32..1000,
     ) {
-        let pace = Pace {
+        let rate = ActionsPerMinute {
             current: 0,
             minutes: minutes.len() as u64,
             sum: minutes.iter().sum(),
@@ -210,25 +210,25 @@ proptest! {
         };
         let watch = SpikeWatch { sigma_tenths: tenths, at_least: 1, then: Response::Alarm };
         if let Some(expected) = is_plain_spike(count, &minutes, f64::from(tenths) / 10.0) {
-            prop_assert_eq!(is_spike(count, pace, watch), expected);
+            prop_assert_eq!(is_spike(count, rate, watch), expected);
         }
     }
 
     #[test]
     fn no_numbers_make_the_bound_fail(current: u64, minutes: u64, sum: u64, squares: u64, count: u64, tenths: u32) {
         let watch = SpikeWatch { sigma_tenths: tenths, at_least: 1, then: Response::Alarm };
-        is_spike(count, Pace { current, minutes, sum, squares }, watch);
+        is_spike(count, ActionsPerMinute { current, minutes, sum, squares }, watch);
     }
 }
 
 #[test]
 fn the_bound_itself_is_no_spike() {
     // Mean 2, deviation 1: exactly 5 at three deviations.
-    let pace = Pace { current: 0, minutes: 10, sum: 20, squares: 50 };
+    let rate = ActionsPerMinute { current: 0, minutes: 10, sum: 20, squares: 50 };
     let watch = SpikeWatch { sigma_tenths: 30, at_least: 1, then: Response::Alarm };
-    assert!(!is_spike(5, pace, watch) && is_spike(6, pace, watch));
-    assert!(!is_spike(6, pace, SpikeWatch { at_least: 7, ..watch }));
-    assert!(!is_spike(6, Pace { minutes: 9, ..pace }, watch));
+    assert!(!is_spike(5, rate, watch) && is_spike(6, rate, watch));
+    assert!(!is_spike(6, rate, SpikeWatch { at_least: 7, ..watch }));
+    assert!(!is_spike(6, ActionsPerMinute { minutes: 9, ..rate }, watch));
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn of_several_documents_the_strictest_numbers_and_responses_count() {
 #[test]
 fn what_cannot_be_judged_is_denied() {
     struct NoPast;
-    impl Memory for NoPast {
+    impl AnswerSource for NoPast {
         fn answer(&self, question: &Question) -> Option<Answer> {
             matches!(question, Question::AgentStatus(_)).then_some(Answer::AgentStatus(None))
         }

@@ -154,7 +154,7 @@ fn whoever_runs_into_a_budget_above_is_suspended_as_long_as_it_is_used_up() {
 #[test]
 fn without_an_answer_about_those_above_nothing_runs() {
     struct Forgetful(State);
-    impl Memory for Forgetful {
+    impl AnswerSource for Forgetful {
         fn answer(&self, question: &Question) -> Option<Answer> {
             let caller = self.0.registry().get("left")?.caller();
             let (session, digest) = (SessionId::from_bytes([7; 16]), Digest::of(b""));

@@ -158,10 +158,10 @@ fn a_standing_that_does_not_follow_from_the_past_is_found_out() {
     assert!(matches!(derived, Derivation::Different(_)), "{derived:?}");
 }
 
-/// A memory without a registry.
+/// An answer source without a registry.
 struct Silent;
 
-impl Memory for Silent {
+impl AnswerSource for Silent {
     fn answer(&self, question: &Question) -> Option<Answer> {
         match question {
             Question::AgentStatus(_) => None,

@@ -10,7 +10,7 @@ use proctor_core::json::Json;
 use super::super::record::{self, MemberValue};
 use crate::condition::CallingAgent;
 use crate::input::Input;
-use crate::question::Memory;
+use crate::question::AnswerSource;
 
 /// Members of the context that policies read.
 #[derive(Debug, Clone, Default)]
@@ -35,13 +35,13 @@ impl Reads {
 
 pub(super) fn pairs(
     input: &Input,
-    memory: &dyn Memory,
+    answers: &dyn AnswerSource,
     reads: &Reads,
 ) -> Vec<(String, RestrictedExpression)> {
     let action = record::action(input, |name| reads.everything || reads.action.contains(name));
     let mut pairs = vec![("action".to_owned(), record_of(action))];
     if reads.everything || reads.agent {
-        let acting = CallingAgent::ask(input, memory);
+        let acting = CallingAgent::ask(input, answers);
         pairs.push(("agent".to_owned(), record_of(record::agent(input, acting.as_ref()))));
     }
     if reads.everything || reads.session {

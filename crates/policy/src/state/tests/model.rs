@@ -227,7 +227,10 @@ impl Model {
             Question::Overflowed(_) => Answer::Truth(false),
             Question::Spent(account, unit, from) => Answer::Amount(self.spent(view, *account, *unit, *from)),
             Question::Rate(tool, limit) => Answer::Level(self.level(view, tool, *limit)),
-            Question::SpentAbove(..) | Question::AgentStatus(_) | Question::Repeats(_) | Question::Pace => {
+            Question::SpentAbove(..)
+            | Question::AgentStatus(_)
+            | Question::Repeats(_)
+            | Question::ActionsPerMinute => {
                 unreachable!("these have models of their own")
             }
             Question::Approval => {

@@ -1,4 +1,4 @@
-//! What a check is made of: a trace and assertions, each from a file, from stdin or from the ledger.
+//! Inputs of a check: a trace and assertions, each from a file, from stdin or from the ledger.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,7 +15,7 @@ const MAX_TRACE: u64 = 256 << 20;
 /// The most bytes of a file of assertions.
 const MAX_ASSERTIONS: u64 = 4 << 20;
 
-/// What was read.
+/// The inputs as read.
 pub(super) struct Input {
     pub(super) trace_text: String,
     pub(super) trace_source: Source,
@@ -25,7 +25,7 @@ pub(super) struct Input {
     pub(super) assertions_text: Vec<u8>,
 }
 
-/// Where a trace came from.
+/// Origin of a trace.
 pub(super) struct Source {
     /// In messages.
     pub(super) shown: String,

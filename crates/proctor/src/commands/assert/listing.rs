@@ -1,4 +1,4 @@
-//! What people see: one line for each assertion, more about those that failed, and a summary.
+//! Listing for people: one line for each assertion, more about those that failed, and a summary.
 
 use owo_colors::OwoColorize;
 
@@ -6,12 +6,12 @@ use crate::failure::Failure;
 use crate::output::{self, shown};
 use proctor_report::{Ending, Entry, Findings};
 
-/// How wide the parts of a line may be.
+/// Width limits of the parts of a line.
 const ID: usize = 40;
 const EXPLANATION: usize = 200;
 const DETAIL: usize = 500;
 
-/// How wide a result is, in characters: `soft fail`.
+/// Width of a result in characters: `soft fail`.
 const RESULT: usize = 9;
 
 pub(super) fn print(findings: &Findings) -> Result<(), Failure> {

@@ -84,7 +84,7 @@ struct Reader<'a> {
     file: &'a str,
     located: &'a Located,
     mistakes: Vec<(Position, String)>,
-    /// Where each id stands.
+    /// Position of each id.
     ids: HashMap<String, Position>,
     tools: Tools,
 }
@@ -195,7 +195,7 @@ impl Reader<'_> {
         Some(loaded)
     }
 
-    /// Why the spec of an assertion cannot be used, if it cannot.
+    /// Problem of the spec of an assertion, if it cannot be used.
     fn unusable(&self, loaded: &Loaded) -> Option<String> {
         let assertion = loaded.assertion().ok()?;
         // A defect is the failure of one assertion, when it is evaluated.
@@ -258,7 +258,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is wrong with a spec, and what to do about it.
+/// Problem of a spec, and what to do about it.
 fn mistake(verdict: &Verdict) -> String {
     let problem = output::shown(without_place(&verdict.explanation), 400);
     let names: Vec<&str> = verdict.expected.split(", ").collect();

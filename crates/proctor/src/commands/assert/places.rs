@@ -1,4 +1,4 @@
-//! Where values stand in a file of assertions, written in JSON or YAML.
+//! Positions of values in a file of assertions, written in JSON or YAML.
 
 use std::collections::HashMap;
 
@@ -22,12 +22,12 @@ struct Place {
 }
 
 impl Located {
-    /// Where the value at this pointer begins; the start of the file if that is not known.
+    /// Start of the value at this pointer; the start of the file if that is not known.
     pub(super) fn value_at(&self, pointer: &str) -> Position {
         self.places.get(pointer).map_or(Position::START, |place| place.value)
     }
 
-    /// Where the name of the member at this pointer begins.
+    /// Start of the member name at this pointer.
     pub(super) fn name_at(&self, pointer: &str) -> Position {
         self.places.get(pointer).map_or(Position::START, |place| place.name)
     }
@@ -121,7 +121,7 @@ pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Where the parts of a JSON text stand. It is known to be one, so signs need no checking.
+/// Positions of the parts of a JSON text. It is known to be one, so signs need no checking.
 fn json_places(text: &str) -> HashMap<String, Place> {
     let mut walker = Walker::default();
     let mut at = Position::START;

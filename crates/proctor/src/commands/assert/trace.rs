@@ -74,7 +74,7 @@ fn looks_like_yaml(text: &str) -> bool {
 
 /// A member whose name is nearly that of one that assertions read.
 struct Misspelt {
-    /// Where its name stands in the text; none if it is written with escapes.
+    /// Byte offset of its name in the text; none if it is written with escapes.
     at: Option<usize>,
     name: String,
     meant: &'static str,
@@ -203,7 +203,7 @@ impl<'de> Visitor<'de> for Steps<'_, '_> {
     }
 }
 
-/// Where a name that was borrowed from the text stands in it.
+/// Byte offset of a name that was borrowed from the text.
 fn offset(text: &str, name: &Text<'_>) -> Option<usize> {
     let at = name.as_str().as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     (text.get(at..at + name.len()) == Some(name.as_str())).then_some(at)

@@ -4,11 +4,38 @@ use std::sync::Arc;
 
 use proctor_assert::{RUBRICS, Rubric};
 use proctor_core::json::Json;
-use proctor_providers::store::{Calibration, Store};
+use proctor_providers::store::{Calibration, Store, StoreError};
 
 use super::{fail, say, variable};
-use proctor_door_attest::{Calibrated, Settings, calibrate, read_labels};
+use proctor_door_attest::{Calibrated, LabelError, Settings, SettingsError, calibrate, read_labels};
 use proctor_system::SystemClock;
+
+/// Error of `calibrate`: its flags, its file of labels, or the store that keeps the result.
+#[derive(Debug, thiserror::Error)]
+enum CalibrateError {
+    #[error("`--{0}` needs a value")]
+    NoValue(String),
+    #[error("`{0}` is not a threshold: use a number between 0 and 1")]
+    Threshold(String),
+    #[error("`{0}` is not known: use --labels, --rubric, --threshold and --persist")]
+    UnknownFlag(String),
+    #[error("`--labels FILE` is missing")]
+    NoLabels,
+    #[error("there is no rubric `{name}`: use one of {known}")]
+    UnknownRubric { name: String, known: String },
+    #[error("{file}: {source}")]
+    Read { file: String, source: std::io::Error },
+    #[error("{file}: {source}")]
+    Label { file: String, source: LabelError },
+    #[error("{0}: no row has both a human_label and a judge_score")]
+    NothingToCompare(String),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error("there is no cache to keep it in: set ATTEST_CACHE_DIR")]
+    NoCache,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 struct Asked {
     labels: String,
@@ -20,11 +47,11 @@ struct Asked {
 pub(super) fn run(words: &[String]) -> u8 {
     match read(words).and_then(|asked| measure(&asked)) {
         Ok(text) => say(&text),
-        Err(problem) => fail(&problem),
+        Err(problem) => fail(&problem.to_string()),
     }
 }
 
-fn read(words: &[String]) -> Result<Asked, String> {
+fn read(words: &[String]) -> Result<Asked, CalibrateError> {
     let mut asked =
         Asked { labels: String::new(), rubric: "default".to_owned(), threshold: 0.5, persist: false };
     let mut rest = words.iter();
@@ -33,7 +60,8 @@ fn read(words: &[String]) -> Result<Asked, String> {
         let (name, value) =
             flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value.to_owned())));
         let mut text = || {
-            value.clone().or_else(|| rest.next().cloned()).ok_or_else(|| format!("`--{name}` needs a value"))
+            let value = value.clone().or_else(|| rest.next().cloned());
+            value.ok_or_else(|| CalibrateError::NoValue(name.to_owned()))
         };
         match name {
             "labels" => asked.labels = text()?,
@@ -41,33 +69,29 @@ fn read(words: &[String]) -> Result<Asked, String> {
             "threshold" => {
                 let text = text()?;
                 let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number < 1.0);
-                asked.threshold = number
-                    .ok_or_else(|| format!("`{text}` is not a threshold: use a number between 0 and 1"))?;
+                asked.threshold = number.ok_or(CalibrateError::Threshold(text))?;
             }
             "persist" => asked.persist = true,
-            _ => {
-                return Err(format!(
-                    "`{word}` is not known: use --labels, --rubric, --threshold and --persist"
-                ));
-            }
+            _ => return Err(CalibrateError::UnknownFlag(word.clone())),
         }
     }
     if asked.labels.is_empty() {
-        return Err("`--labels FILE` is missing".to_owned());
+        return Err(CalibrateError::NoLabels);
     }
     Ok(asked)
 }
 
-fn measure(asked: &Asked) -> Result<String, String> {
+fn measure(asked: &Asked) -> Result<String, CalibrateError> {
     let rubric = Rubric::named(&asked.rubric).ok_or_else(|| {
         let names: Vec<&str> = RUBRICS.iter().map(|rubric| rubric.name).collect();
-        format!("there is no rubric `{}`: use one of {}", asked.rubric, names.join(", "))
+        CalibrateError::UnknownRubric { name: asked.rubric.clone(), known: names.join(", ") }
     })?;
-    let text =
-        std::fs::read_to_string(&asked.labels).map_err(|error| format!("{}: {error}", asked.labels))?;
-    let labels = read_labels(&asked.labels, &text).map_err(|error| format!("{}: {error}", asked.labels))?;
+    let text = std::fs::read_to_string(&asked.labels)
+        .map_err(|source| CalibrateError::Read { file: asked.labels.clone(), source })?;
+    let labels = read_labels(&asked.labels, &text)
+        .map_err(|source| CalibrateError::Label { file: asked.labels.clone(), source })?;
     let measured = calibrate(&labels, asked.threshold)
-        .ok_or_else(|| format!("{}: no row has both a human_label and a judge_score", asked.labels))?;
+        .ok_or_else(|| CalibrateError::NothingToCompare(asked.labels.clone()))?;
     if asked.persist {
         keep(rubric, &measured)?;
     }
@@ -95,11 +119,10 @@ fn shown(rubric: &Rubric, measured: &Calibrated, threshold: f64) -> String {
     format!("{{\n{}\n}}", lines.join(",\n"))
 }
 
-fn keep(rubric: &Rubric, measured: &Calibrated) -> Result<(), String> {
-    let settings = Settings::read(&variable).map_err(|error| error.to_string())?;
-    let folder = settings.cache.ok_or("there is no cache to keep it in: set ATTEST_CACHE_DIR")?;
-    let store =
-        Store::open(&folder, settings.kept, Arc::new(SystemClock)).map_err(|error| error.to_string())?;
+fn keep(rubric: &Rubric, measured: &Calibrated) -> Result<(), CalibrateError> {
+    let settings = Settings::read(&variable)?;
+    let folder = settings.cache.ok_or(CalibrateError::NoCache)?;
+    let store = Store::open(&folder, settings.kept, Arc::new(SystemClock))?;
     let calibration = Calibration {
         prompt_hash: String::new(),
         label_count: measured.label_count as u64,

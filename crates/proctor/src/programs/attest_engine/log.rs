@@ -7,16 +7,16 @@ use proctor_core::time::Clock;
 
 use proctor_system::SystemClock;
 
-/// How important a line is.
+/// Severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// For finding defects.
     Debug,
-    /// What happens.
+    /// Normal events.
     Info,
-    /// What may be wrong.
+    /// Possible problems.
     Warn,
-    /// What is wrong.
+    /// Errors.
     Error,
 }
 

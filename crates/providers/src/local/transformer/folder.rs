@@ -14,7 +14,7 @@ const CONFIG: &str = "config.json";
 const VOCABULARY: &str = "vocab.txt";
 const WEIGHTS: &str = "model.safetensors";
 
-/// Where, within the folder that was named, the transformer's own files may be.
+/// Subfolders, within the folder that was named, that may hold the transformer's own files.
 const PLACES: [&str; 4] = ["", "0_Transformer", "0_BERT", "model"];
 
 const LARGEST_SETTINGS: u64 = 64 << 20;
@@ -33,7 +33,7 @@ const LONGEST_SEQUENCE: usize = 4096;
 pub(super) struct Folder {
     /// The folder that was named: what surrounds the transformer is described there.
     root: PathBuf,
-    /// Where the transformer's own files are.
+    /// Folder of the transformer's own files.
     transformer: PathBuf,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Config {
     pub(super) epsilon: f32,
 }
 
-/// How texts become tokens.
+/// Tokenizer settings.
 #[derive(Debug)]
 pub(super) struct TokenRules {
     pub(super) special: Vec<String>,

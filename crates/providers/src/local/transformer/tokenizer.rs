@@ -12,7 +12,7 @@ const LONGEST_WORD: usize = 100;
 
 const CONTINUATION: &str = "##";
 
-/// How a text is prepared before it is cut into words.
+/// Normalisation of a text before it is cut into words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Preparation {
     /// The whole text in lower case first, before even the special tokens are looked for.
@@ -38,7 +38,7 @@ pub(super) struct Tokenizer {
     longest_sequence: usize,
 }
 
-/// Why a vocabulary cannot be used.
+/// Error of loading a vocabulary.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum VocabularyError {
     #[error("there is no line `{0}` in it")]

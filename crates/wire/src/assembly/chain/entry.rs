@@ -30,7 +30,7 @@ pub struct Entry {
     pub previous_hash: [u8; 32],
     /// The hash that the entry states of itself. [`Entry::hash`] is the one it has.
     pub entry_hash: [u8; 32],
-    /// Where the delegation began.
+    /// The agent at which the delegation began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_agent_id: Option<[u8; 16]>,
     /// The agent that delegated to this one.
@@ -42,13 +42,13 @@ pub struct Entry {
     /// The agent's organisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub org_id: Option<String>,
-    /// Why the agent was started.
+    /// Reason for starting the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegation_reason: Option<String>,
     /// The tool that started the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned_by_tool: Option<String>,
-    /// How many delegations lie above the agent.
+    /// Number of delegations above the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// Credentials that were found.
@@ -71,13 +71,13 @@ pub struct Entry {
 pub struct Finding {
     /// The kind of credential. The hash covers only the label.
     pub kind: String,
-    /// Where it began, in bytes.
+    /// Start offset in bytes.
     pub offset: u64,
     /// The label that replaced it, `[REDACTED:<kind>]`.
     pub matched: String,
 }
 
-/// Why a line is not an entry.
+/// Error of parsing an entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     /// The line is not complete JSON, as after a truncated write.

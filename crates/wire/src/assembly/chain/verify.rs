@@ -2,7 +2,7 @@
 
 use super::{Chain, Entry, EntryError, NO_HASH};
 
-/// How many gaps are listed; more are counted.
+/// Number of gaps that are listed; more are counted.
 pub const MAX_LISTED_GAPS: usize = 32;
 
 /// The result of verifying a log.
@@ -10,14 +10,14 @@ pub const MAX_LISTED_GAPS: usize = 32;
 pub enum Outcome {
     /// The log starts with sequence 0, every hash and link holds, and no entry is missing in between.
     Verified {
-        /// How many entries.
+        /// Number of entries.
         entries: u64,
     },
     /// All hashes and links hold, but entries are missing. At least one of the three is not empty.
     Incomplete {
-        /// How many entries are there.
+        /// Number of entries.
         entries: u64,
-        /// How the log begins, if not at the beginning.
+        /// State of the log's start, if it does not begin at the beginning.
         start: Option<Start>,
         /// Sequences that are missing in between.
         gaps: Gaps,
@@ -32,12 +32,12 @@ pub enum Outcome {
         seq: Option<u64>,
         /// The violation.
         why: Tampering,
-        /// How many entries before it hold.
+        /// Number of valid entries before it.
         entries: u64,
     },
 }
 
-/// How a log begins that does not begin at the beginning: at sequence 0 with no hash before it.
+/// Start of a log that does not begin at the beginning: at sequence 0 with no hash before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
     /// The line, from 1.
@@ -51,9 +51,9 @@ pub struct Start {
 /// Sequences that are missing though the links hold: entries that were lost before they reached the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gaps {
-    /// How many gaps.
+    /// Number of gaps.
     pub count: u64,
-    /// How many entries are missing in all of them.
+    /// Number of missing entries in all of them.
     pub missing: u64,
     /// The first and last missing sequence of each, at most [`MAX_LISTED_GAPS`].
     pub listed: Vec<(u64, u64)>,
@@ -98,7 +98,7 @@ pub enum Tampering {
     /// The kind of a finding, which is not hashed, is not the one in its label, which is.
     #[error("finding {index} has a label that names another kind than its own")]
     Label {
-        /// Which of the findings, from 0.
+        /// Index of the finding, from 0.
         index: usize,
         /// The label.
         label: String,
@@ -110,7 +110,7 @@ pub enum Tampering {
     Unreadable(EntryError),
 }
 
-/// Where a log begins and ends.
+/// First and last entry of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// The first sequence.
@@ -202,7 +202,7 @@ impl Verifier {
         })
     }
 
-    /// Where the entries that hold begin and end; none if there are none.
+    /// First and last of the valid entries; none if there are none.
     pub const fn extent(&self) -> Option<Extent> {
         self.extent
     }

@@ -34,7 +34,7 @@ impl BareDecoder {
         self.buffer.take(|bytes| Ok(delimited(bytes)?.map(|(payload, length)| (payload.to_vec(), length))))
     }
 
-    /// How many bytes were fed and belong to no frame yet: at the end of a stream, not 0 means that it was cut.
+    /// Number of bytes that were fed and belong to no frame yet: at the end of a stream, not 0 means that it was cut.
     pub fn pending(&self) -> usize {
         self.buffer.pending()
     }

@@ -13,7 +13,7 @@ const LIMIT: usize = 1 + varint::MAX_BYTES + MAX_PAYLOAD + READ_CHUNK;
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
-    /// How many of them were taken already.
+    /// Number of bytes that were taken already.
     taken: usize,
     /// Set by the first error: nothing after it can be told apart.
     failed: Option<FrameError>,
@@ -55,7 +55,7 @@ impl Buffer {
         }
     }
 
-    /// How many bytes were fed and not taken.
+    /// Number of bytes that were fed and not taken.
     pub(super) fn pending(&self) -> usize {
         self.bytes.len().saturating_sub(self.taken)
     }

@@ -79,7 +79,7 @@ impl<F: TaggedFrame> TaggedDecoder<F> {
         self.buffer.take(F::read)
     }
 
-    /// How many bytes were fed and belong to no frame yet: at the end of a stream, not 0 means that it was cut.
+    /// Number of bytes that were fed and belong to no frame yet: at the end of a stream, not 0 means that it was cut.
     pub fn pending(&self) -> usize {
         self.buffer.pending()
     }

@@ -12,7 +12,7 @@ use proctor_core::record::Envelope;
 use proctor_core::time::Timestamp;
 
 use super::row::Row;
-use crate::question::Pace;
+use crate::question::ActionsPerMinute;
 use minutes::MinuteCounts;
 use repeats::Repeats;
 
@@ -21,13 +21,14 @@ pub(super) const FOLD: &str = "pace";
 /// The most rows of either sort that one record drops because they are old.
 const SWEEP: usize = 4;
 
+/// Counts of all principals.
 #[derive(Debug, Default)]
-pub(super) struct Paces {
+pub(super) struct AnomalyCounts {
     repeats: Repeats,
     minutes: MinuteCounts,
 }
 
-impl Paces {
+impl AnomalyCounts {
     pub(super) fn note(&mut self, envelope: &Envelope, rows: &mut Vec<Row>) {
         let mut is_watched = false;
         for amount in &envelope.amounts {
@@ -60,8 +61,8 @@ impl Paces {
     }
 
     /// Actions per minute that the principal proposed.
-    pub(super) fn pace(&self, principal: &str, now: Timestamp) -> Pace {
-        self.minutes.pace(principal, now)
+    pub(super) fn actions_per_minute(&self, principal: &str, now: Timestamp) -> ActionsPerMinute {
+        self.minutes.actions_per_minute(principal, now)
     }
 
     pub(super) fn rows(&self, rows: &mut Vec<Row>) {

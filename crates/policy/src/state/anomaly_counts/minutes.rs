@@ -7,7 +7,7 @@ use proctor_core::json::Json;
 use proctor_core::time::Timestamp;
 
 use super::{FOLD, SWEEP};
-use crate::question::Pace;
+use crate::question::ActionsPerMinute;
 use crate::state::row::{Items, Row, Text};
 use crate::state::{KEPT_MINUTES, minute_of};
 
@@ -54,8 +54,10 @@ impl MinuteCounts {
         }
     }
 
-    pub(super) fn pace(&self, name: &str, now: Timestamp) -> Pace {
-        self.rings.get(name).map_or_else(Pace::default, |ring| ring.pace(minute_of(now)))
+    pub(super) fn actions_per_minute(&self, name: &str, now: Timestamp) -> ActionsPerMinute {
+        self.rings
+            .get(name)
+            .map_or_else(ActionsPerMinute::default, |ring| ring.actions_per_minute(minute_of(now)))
     }
 
     /// Drops principals that have done nothing for as long as anything is kept.
@@ -102,21 +104,22 @@ impl Ring {
         self.newest = self.newest.max(minute);
     }
 
-    fn pace(&self, minute: i64) -> Pace {
+    fn actions_per_minute(&self, minute: i64) -> ActionsPerMinute {
         let minute = minute.max(self.newest);
         let minutes = minute.saturating_sub(self.first).min(HOUR);
-        let mut pace = Pace { minutes: u64::try_from(minutes).unwrap_or(0), ..Pace::default() };
+        let mut rate =
+            ActionsPerMinute { minutes: u64::try_from(minutes).unwrap_or(0), ..ActionsPerMinute::default() };
         let mut of = self.newest;
         for count in self.counts.iter().rev() {
             if of == minute {
-                pace.current = *count;
+                rate.current = *count;
             } else if of >= minute.saturating_sub(minutes) {
-                pace.sum = pace.sum.saturating_add(*count);
-                pace.squares = pace.squares.saturating_add(count.saturating_mul(*count));
+                rate.sum = rate.sum.saturating_add(*count);
+                rate.squares = rate.squares.saturating_add(count.saturating_mul(*count));
             }
             of = of.saturating_sub(1);
         }
-        pace
+        rate
     }
 
     fn row(&self, name: &str) -> Row {

@@ -61,19 +61,19 @@ impl Saved {
         }
     }
 
-    fn load(&self) -> Paces {
-        let mut paces = Paces::default();
+    fn load(&self) -> AnomalyCounts {
+        let mut counts = AnomalyCounts::default();
         for (key, value) in &self.0 {
-            paces.load(key, &Json::parse(value).unwrap()).unwrap();
+            counts.load(key, &Json::parse(value).unwrap()).unwrap();
         }
-        paces.finish_load();
-        paces
+        counts.finish_load();
+        counts
     }
 }
 
-fn all_rows(paces: &Paces) -> BTreeMap<String, Vec<u8>> {
+fn all_rows(counts: &AnomalyCounts) -> BTreeMap<String, Vec<u8>> {
     let mut rows = Vec::new();
-    paces.rows(&mut rows);
+    counts.rows(&mut rows);
     rows.into_iter().map(|row| (row.key, row.value.unwrap())).collect()
 }
 
@@ -105,20 +105,20 @@ impl Model {
         u64::try_from(in_window(index - 1) * left / length + in_window(index)).unwrap()
     }
 
-    fn pace(&self, principal: &str, now: i64) -> Pace {
-        let Some(minutes) = self.minutes.get(principal) else { return Pace::default() };
+    fn actions_per_minute(&self, principal: &str, now: i64) -> ActionsPerMinute {
+        let Some(minutes) = self.minutes.get(principal) else { return ActionsPerMinute::default() };
         let newest = minutes.iter().copied().max().unwrap();
         let now = (START + now).div_euclid(MINUTE).max(newest);
         let count = |minute: i64| minutes.iter().filter(|other| **other == minute).count() as u64;
-        let mut pace = Pace { current: count(now), ..Pace::default() };
+        let mut rate = ActionsPerMinute { current: count(now), ..ActionsPerMinute::default() };
         for minute in now - 60..now {
             if minute >= minutes[0] {
-                pace.minutes += 1;
-                pace.sum += count(minute);
-                pace.squares += count(minute) * count(minute);
+                rate.minutes += 1;
+                rate.sum += count(minute);
+                rate.squares += count(minute) * count(minute);
             }
         }
-        pace
+        rate
     }
 }
 
@@ -146,29 +146,29 @@ proptest! {
 
     #[test]
     fn every_answer_is_the_obvious_one_and_rows_are_the_state(steps in steps(), later in 0..2 * HOUR) {
-        let mut paces = Paces::default();
+        let mut counts = AnomalyCounts::default();
         let mut model = Model::default();
         let mut saved = Saved::default();
         let mut now = 0;
         for (pause, who, action, seconds) in steps {
             now += pause;
             let mut rows = Vec::new();
-            paces.note(&decision(PRINCIPALS[who], action, now, watched(seconds)), &mut rows);
+            counts.note(&decision(PRINCIPALS[who], action, now, watched(seconds)), &mut rows);
             saved.save(rows);
             model.note(PRINCIPALS[who], action, seconds, now);
-            prop_assert_eq!(&saved.0, &all_rows(&paces));
+            prop_assert_eq!(&saved.0, &all_rows(&counts));
         }
         let loaded = saved.load();
         prop_assert_eq!(&saved.0, &all_rows(&loaded));
         for now in [now, now + later] {
             for principal in PRINCIPALS {
-                prop_assert_eq!(paces.pace(principal, at(now)), model.pace(principal, now));
-                prop_assert_eq!(loaded.pace(principal, at(now)), model.pace(principal, now));
+                prop_assert_eq!(counts.actions_per_minute(principal, at(now)), model.actions_per_minute(principal, now));
+                prop_assert_eq!(loaded.actions_per_minute(principal, at(now)), model.actions_per_minute(principal, now));
                 for action in 0..3 {
                     for seconds in [1, 60, 300, 3600] {
                         let expected = model.repeats(principal, action, seconds, now);
-                        let answers = [&paces, &loaded]
-                            .map(|paces| paces.repeats(principal, digest(action), seconds, at(now)));
+                        let answers = [&counts, &loaded]
+                            .map(|counts| counts.repeats(principal, digest(action), seconds, at(now)));
                         prop_assert_eq!(answers, [expected; 2], "{} {} {}", principal, action, seconds);
                     }
                 }
@@ -179,26 +179,26 @@ proptest! {
     #[test]
     fn what_was_loaded_goes_on_as_if_it_had_not_been(steps in steps(), cut in any::<prop::sample::Index>()) {
         let cut = cut.index(steps.len());
-        let mut paces = Paces::default();
+        let mut counts = AnomalyCounts::default();
         let mut saved = Saved::default();
         let mut now = 0;
         for (number, (pause, who, action, seconds)) in steps.into_iter().enumerate() {
             if number == cut {
-                paces = saved.load();
+                counts = saved.load();
             }
             // Far apart, so that rows are swept.
             now += pause * 30;
             let mut rows = Vec::new();
-            paces.note(&decision(PRINCIPALS[who], action, now, watched(seconds)), &mut rows);
+            counts.note(&decision(PRINCIPALS[who], action, now, watched(seconds)), &mut rows);
             saved.save(rows);
-            prop_assert_eq!(&saved.0, &all_rows(&paces));
+            prop_assert_eq!(&saved.0, &all_rows(&counts));
         }
     }
 }
 
 #[test]
 fn only_what_is_watched_is_counted() {
-    let mut paces = Paces::default();
+    let mut counts = AnomalyCounts::default();
     let mut rows = Vec::new();
     for amounts in [
         Vec::new(),
@@ -206,65 +206,65 @@ fn only_what_is_watched_is_counted() {
         vec![amount("repeat", None)],
         vec![amount("repeat", Some(0))],
     ] {
-        paces.note(&decision("alice", 0, 0, amounts), &mut rows);
+        counts.note(&decision("alice", 0, 0, amounts), &mut rows);
     }
     let nameless = Envelope { action: None, ..decision("alice", 0, 0, vec![amount("repeat", Some(60))]) };
-    paces.note(&nameless, &mut rows);
-    assert!(rows.is_empty() && all_rows(&paces).is_empty());
-    paces.note(&decision("alice", 0, 0, vec![amount("repeat", Some(60))]), &mut rows);
+    counts.note(&nameless, &mut rows);
+    assert!(rows.is_empty() && all_rows(&counts).is_empty());
+    counts.note(&decision("alice", 0, 0, vec![amount("repeat", Some(60))]), &mut rows);
     assert_eq!(rows.len(), 1);
-    assert_eq!(paces.repeats("alice", digest(0), 60, at(0)), 1);
-    assert_eq!(paces.pace("alice", at(0)), Pace::default());
+    assert_eq!(counts.repeats("alice", digest(0), 60, at(0)), 1);
+    assert_eq!(counts.actions_per_minute("alice", at(0)), ActionsPerMinute::default());
     for (principal, action, seconds) in [("bob", 0, 60), ("alice", 1, 60), ("alice", 0, 61)] {
-        assert_eq!(paces.repeats(principal, digest(action), seconds, at(0)), 0);
+        assert_eq!(counts.repeats(principal, digest(action), seconds, at(0)), 0);
     }
 }
 
 #[test]
 fn the_share_of_the_window_before_shrinks() {
-    let mut paces = Paces::default();
+    let mut counts = AnomalyCounts::default();
     // The beginning of a window of a hundred seconds.
     let start = 100 * SECOND - START.rem_euclid(100 * SECOND);
     for _ in 0..40 {
-        paces.note(&decision("alice", 0, start, vec![amount("repeat", Some(100))]), &mut Vec::new());
+        counts.note(&decision("alice", 0, start, vec![amount("repeat", Some(100))]), &mut Vec::new());
     }
-    let count = |seconds: i64| paces.repeats("alice", digest(0), 100, at(start + seconds * SECOND));
+    let count = |seconds: i64| counts.repeats("alice", digest(0), 100, at(start + seconds * SECOND));
     assert_eq!([0, 99, 100, 125, 150, 199, 200, 9999].map(count), [40, 40, 40, 30, 20, 0, 0, 0]);
 }
 
 #[test]
 fn the_action_proposed_longest_ago_is_forgotten_first() {
-    let mut paces = Paces::default();
+    let mut counts = AnomalyCounts::default();
     let mut saved = Saved::default();
     let most = MOST_ACTIONS as u64;
-    let mut note = |paces: &mut Paces, principal: &str, action: u64, micros: i64| {
+    let mut note = |counts: &mut AnomalyCounts, principal: &str, action: u64, micros: i64| {
         let mut rows = Vec::new();
-        paces.note(&decision(principal, action, micros, vec![amount("repeat", Some(3600))]), &mut rows);
+        counts.note(&decision(principal, action, micros, vec![amount("repeat", Some(3600))]), &mut rows);
         assert!(rows.len() <= 2);
         saved.save(rows);
     };
     let mut now = 0;
     for action in (0..most).chain([0]) {
-        note(&mut paces, "alice", action, now);
+        note(&mut counts, "alice", action, now);
         now += 1;
     }
-    note(&mut paces, "bob", 1, now);
-    let count = |paces: &Paces, action: u64| paces.repeats("alice", digest(action), 3600, at(now));
-    assert_eq!([0, 1, 2].map(|action| count(&paces, action)), [2, 1, 1]);
-    note(&mut paces, "alice", most, now);
-    assert_eq!([0, 1, 2, most].map(|action| count(&paces, action)), [2, 0, 1, 1]);
-    assert_eq!(paces.repeats("bob", digest(1), 3600, at(now)), 1);
+    note(&mut counts, "bob", 1, now);
+    let count = |counts: &AnomalyCounts, action: u64| counts.repeats("alice", digest(action), 3600, at(now));
+    assert_eq!([0, 1, 2].map(|action| count(&counts, action)), [2, 1, 1]);
+    note(&mut counts, "alice", most, now);
+    assert_eq!([0, 1, 2, most].map(|action| count(&counts, action)), [2, 0, 1, 1]);
+    assert_eq!(counts.repeats("bob", digest(1), 3600, at(now)), 1);
     assert_eq!(saved.0.len(), MOST_ACTIONS + 1);
-    assert_eq!(saved.0, all_rows(&paces));
+    assert_eq!(saved.0, all_rows(&counts));
 }
 
 #[test]
 fn old_rows_are_swept_a_few_at_a_time() {
-    let mut paces = Paces::default();
+    let mut counts = AnomalyCounts::default();
     let mut saved = Saved::default();
     for number in 0..20 {
         let mut rows = Vec::new();
-        paces.note(&decision(&format!("agent {number}"), number, 0, watched(60)), &mut rows);
+        counts.note(&decision(&format!("agent {number}"), number, 0, watched(60)), &mut rows);
         saved.save(rows);
     }
     assert_eq!(saved.0.len(), 40);
@@ -272,12 +272,12 @@ fn old_rows_are_swept_a_few_at_a_time() {
     for (later, kept) in [(2 * HOUR, 22), (60 * DAY, 2)] {
         for _ in 0..6 {
             let mut rows = Vec::new();
-            paces.note(&decision("late", 0, later, watched(60)), &mut rows);
+            counts.note(&decision("late", 0, later, watched(60)), &mut rows);
             assert!(rows.len() <= 2 + 2 * SWEEP);
             saved.save(rows);
         }
         assert_eq!(saved.0.len(), kept);
-        assert_eq!(saved.0, all_rows(&paces));
+        assert_eq!(saved.0, all_rows(&counts));
     }
 }
 
@@ -302,25 +302,25 @@ fn damaged_rows_are_refused() {
         (format!("r/60/{digest}/alice"), "[1,1,-1,1,1]".to_owned()),
     ] {
         let value = Json::parse(value.as_bytes()).unwrap();
-        assert_eq!(Paces::default().load(&key, &value), None, "{key} {value}");
+        assert_eq!(AnomalyCounts::default().load(&key, &value), None, "{key} {value}");
     }
     let fine = Json::parse(format!("[1,5,500,[{}]]", zeros(61)).as_bytes()).unwrap();
-    let mut paces = Paces::default();
-    assert_eq!(paces.load("m/alice", &fine), Some(()));
-    assert_eq!(paces.load("m/alice", &fine), None);
+    let mut counts = AnomalyCounts::default();
+    assert_eq!(counts.load("m/alice", &fine), Some(()));
+    assert_eq!(counts.load("m/alice", &fine), None);
 }
 
 #[test]
 fn no_moment_makes_it_fail() {
     for micros in [i64::MIN, -1, 0, i64::MAX] {
-        let mut paces = Paces::default();
+        let mut counts = AnomalyCounts::default();
         let time = Timestamp::from_micros(micros);
         let envelope = Envelope { time, ..decision("alice", 0, 0, watched(u32::MAX)) };
-        paces.note(&envelope, &mut Vec::new());
+        counts.note(&envelope, &mut Vec::new());
         for now in [i64::MIN, 0, i64::MAX] {
             let now = Timestamp::from_micros(now);
-            assert!(paces.repeats("alice", digest(0), u32::MAX, now) <= 1);
-            assert!(paces.pace("alice", now).minutes <= 60);
+            assert!(counts.repeats("alice", digest(0), u32::MAX, now) <= 1);
+            assert!(counts.actions_per_minute("alice", now).minutes <= 60);
         }
     }
 }
