@@ -37,12 +37,12 @@ use proctor_policy::state::State;
 
 pub use agents::{AgentEvent, Notice};
 pub use answer::{Answer, add_details};
-pub use approvals::{ApprovalRefusal, find_ask};
+pub use approvals::{ApprovalRefusal, Ask, find_ask};
 pub use queued::QueuedRecords;
 pub use reload::Reload;
 pub use reports::{Ending, Event, Outcome, Report, Spent};
 pub use reservation::QueueReservation;
-pub use waiting::{Wait, to_its_end};
+pub use waiting::{ToItsEnd, Wait, to_its_end};
 
 use crate::error::EngineError;
 use crate::orders::agent_text;
@@ -189,7 +189,7 @@ impl Inner {
             (generation, next) = (now_generation, now_size);
             state = read_state(&reader)?;
         }
-        let from = retractions_applied(&reader);
+        let from = first_unapplied_retraction(&reader);
         let mut owed = Vec::new();
         let filter =
             Filter { kinds: vec![RecordKind::Retracted], seqs: Some(from..next), ..Filter::default() };
@@ -201,7 +201,7 @@ impl Inner {
                 key: row.key,
                 value: row.value,
             }));
-            owed.push(applied_retractions(record.seq));
+            owed.push(retraction_row(record.seq));
         }
         Ok(Inner {
             state,
@@ -587,20 +587,20 @@ impl Engine {
         Ok(None)
     }
 
-    /// Waits until everything that is queued is on record, signs it, and ends the writer.
+    /// Commits everything that is queued, signs a checkpoint, and ends the writer.
     pub fn finish(&self) {
         self.ledger.finish();
     }
 }
 
-/// The sequence from which on retractions have not been applied to the rows.
-pub fn retractions_applied(reader: &proctor_ledger::Reader) -> u64 {
+/// Sequence from which on retractions are not yet applied to the state rows.
+pub fn first_unapplied_retraction(reader: &proctor_ledger::Reader) -> u64 {
     let row = reader.state(RETRACTIONS, "applied").ok().flatten();
     row.and_then(|(value, _)| String::from_utf8(value).ok()?.parse().ok()).unwrap_or(0)
 }
 
-/// The row that says that the state includes the retraction at this sequence.
-pub fn applied_retractions(sequence: u64) -> StateRow {
+/// State row that marks the retraction at this sequence as applied.
+pub fn retraction_row(sequence: u64) -> StateRow {
     let value = Some((sequence + 1).to_string().into_bytes());
     StateRow { fold: RETRACTIONS, key: "applied".to_owned(), value }
 }

@@ -7,11 +7,29 @@
 //!
 //! | Module | Purpose |
 //! |---|---|
+//! | [`Engine`], [`Proposal`], [`Answer`] | one decision: from what an agent proposes to what it is answered |
 //! | [`access`], [`owner`] | the single owner of a state directory, and relays to it over its Unix socket |
 //! | [`state_dir`], [`settings`], [`tokens`], [`approvers`] | files, settings and credentials |
 //! | [`policy_files`], [`policy_watch`] | policy sources from files, and hot reload |
 //! | [`orders`] | operators' orders to agents and operations |
 //! | [`traces`], [`rederive`] | reads of the ledger: sessions as traces, decisions derived again |
+//!
+//! # Opening
+//!
+//! [`access::Access::open`] is for programs: it takes the lock of the state directory, reads policy and credentials, and uses the system's
+//! clock and randomness; if another process is the owner, it returns a relay to that process. [`Engine::start`] takes its [`Parts`] as they
+//! are: for tests, and for programs with a clock or a ledger of their own. [`Engine::finish`] commits what is queued, signs a
+//! checkpoint and ends the writer; dropping the engine does it too.
+//!
+//! # Threads and tasks
+//!
+//! Nothing waits under the engine's lock. Capacity of the ledger's queue is reserved before, and the commit is awaited after it.
+//!
+//! | Request | From a thread | From a task (tokio) |
+//! |---|---|---|
+//! | a decision | [`Engine::submit`], [`Engine::deliver`] | [`Engine::reserve`], [`Engine::submit_until`], [`Engine::deliver_waiting`] inside [`to_its_end`] |
+//! | a report | [`Engine::report`] | [`Engine::enqueue_report`], [`Engine::report_recorded`] |
+//! | what is not a message of the protocol | [`Engine::refuse_malformed`] | [`Engine::enqueue_malformed`], [`Engine::malformed_refused`] |
 //!
 //! # Example
 //!
@@ -42,7 +60,7 @@
 //! let (id, sequence) = answer.record().ok_or("a deny that is not on record")?;
 //! println!("{} by record {sequence} ({id})", answer.decision().effect.word());
 //! # assert_eq!(answer.decision().effect.word(), "allow");
-//! # engine.finish();
+//! engine.finish();
 //! # Ok(())
 //! # }
 //! ```
@@ -51,7 +69,6 @@ pub mod access;
 pub mod approvers;
 mod engine;
 mod error;
-pub mod in_flight;
 pub mod orders;
 pub mod owner;
 pub mod policy_files;
@@ -61,7 +78,6 @@ pub mod settings;
 pub mod state_dir;
 pub mod tokens;
 pub mod traces;
-pub mod truncated;
 
 pub use engine::*;
 pub use error::EngineError;

@@ -20,6 +20,7 @@ pub mod input;
 pub mod json_path;
 pub mod prepare;
 pub mod scan;
+pub mod truncated;
 
 pub mod calendar;
 pub mod glob;

@@ -12,8 +12,8 @@ use super::plugins::AcceptedResult;
 use proctor_engine::access::{Access, AccessError, RelayError, open_reader};
 use proctor_engine::settings::Settings as EngineSettings;
 use proctor_engine::traces::{SessionError, find_session, read_trace};
-use proctor_engine::truncated::drop_partial_words;
 use proctor_engine::{EngineError, Report, Spent};
+use proctor_policy::truncated::drop_partial_words;
 
 /// Error of recording a batch or a plugin's result.
 #[derive(Debug, thiserror::Error)]

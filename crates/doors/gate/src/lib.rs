@@ -1,6 +1,7 @@
 //! The gate: newline-delimited JSON, one message per line in, one answer per line out, in order. Serves standard input and the owner's
 //! socket.
 
+mod in_flight;
 mod message;
 
 use std::io::{BufRead, BufReader, Write};
@@ -13,11 +14,12 @@ use proctor_core::session::Caller;
 use proctor_net::lines::{self, Line, MAX_MESSAGE};
 
 use proctor_engine::access::local_caller;
-use proctor_engine::in_flight::InFlightBytes;
 use proctor_engine::owner::RelayedDoor;
 use proctor_engine::{Engine, Proposal, Undelivered};
 
 use message::{Content, read_message};
+
+pub use in_flight::InFlightBytes;
 
 /// Bound of the queue between reader and writer. A full queue stops the reader, so a client that does not read its answers is not served
 /// further.

@@ -86,7 +86,7 @@ pub enum Notice {
 pub(super) const NOTICES: usize = 4096;
 
 impl Engine {
-    /// Hears what happens from now on. One that falls behind looks at the state.
+    /// Subscribes to notices. A receiver that lags behind gets `Lagged` and must read the registry again.
     pub fn notices(&self) -> tokio::sync::broadcast::Receiver<Notice> {
         self.notices.subscribe()
     }
@@ -141,7 +141,7 @@ impl Engine {
         recorded
     }
 
-    /// Both at once, for a thread. Gives the sequence of the first record.
+    /// Changes the registry and blocks until the records are committed. Returns the sequence of the first record.
     pub fn change_agents_now<T, E: From<EngineError>>(
         &self,
         change: impl FnOnce(&Registry, Timestamp) -> Result<(Vec<AgentEvent>, T), E>,

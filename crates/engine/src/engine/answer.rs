@@ -23,7 +23,12 @@ struct Recorded {
 
 impl Answer {
     /// The answer that was recorded. `args` are the arguments with all changes applied, where there are changes.
-    pub fn recorded(decision: Decision, session: SessionId, args: Option<Json>, receipt: &Receipt) -> Answer {
+    pub(crate) fn recorded(
+        decision: Decision,
+        session: SessionId,
+        args: Option<Json>,
+        receipt: &Receipt,
+    ) -> Answer {
         Answer {
             decision,
             recorded: Some(Recorded { id: receipt.id(), sequence: receipt.seq() }),
@@ -38,7 +43,12 @@ impl Answer {
     }
 
     /// A deny before the policy was asked: recorded as an alarm.
-    pub fn refused(rule: &str, reason: impl Into<String>, policy: Digest, receipt: &Receipt) -> Answer {
+    pub(crate) fn refused(
+        rule: &str,
+        reason: impl Into<String>,
+        policy: Digest,
+        receipt: &Receipt,
+    ) -> Answer {
         Answer {
             decision: Decision::deny(rule, reason, policy),
             recorded: Some(Recorded { id: receipt.id(), sequence: receipt.seq() }),

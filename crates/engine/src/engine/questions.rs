@@ -63,7 +63,7 @@ impl Engine {
         Ok(look(&mut inner.state.approvals(), inner.state.registry()))
     }
 
-    /// So many random bytes.
+    /// Random bytes of the engine's source.
     pub fn random_bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         self.randomness.fill(&mut bytes);

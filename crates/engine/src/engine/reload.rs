@@ -8,7 +8,7 @@ use proctor_policy::policy::Policy;
 use super::queued::RecordDraft;
 use super::{Engine, EngineError};
 
-/// Result of a reload.
+/// Result of a policy reload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reload {
     /// The sources are the ones in force.

@@ -40,13 +40,13 @@ async fn in_time(mut pending: Pending, deadline: Instant) -> Result<Result<Recei
     settled.map_err(|_elapsed| pending)
 }
 
-/// Awaits something that goes on to its end, in a task of its own, when whoever awaits it goes away: what is on record is then also told to
-/// those who follow.
+/// Wraps a future that, if it is dropped before its end, is completed in a task of its own: followers hear of what is recorded even if
+/// the caller goes away.
 pub fn to_its_end<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> ToItsEnd<T> {
     ToItsEnd(Some(Box::pin(future)))
 }
 
-/// See [`to_its_end`].
+/// Future of [`to_its_end`].
 pub struct ToItsEnd<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> Future for ToItsEnd<T> {

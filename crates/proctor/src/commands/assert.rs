@@ -24,7 +24,7 @@ use crate::programs::attest_engine::{recorder, variable};
 use proctor_door_attest::{Batch, Evaluator, Recorder, Settings};
 use proctor_engine::access::open_reader;
 use proctor_engine::policy_files;
-use proctor_engine::truncated::drop_partial_words;
+use proctor_policy::truncated::drop_partial_words;
 use proctor_report::{Conclusion, Ending, Entry, Findings, NOT_RUN};
 use proctor_system::{SystemClock, SystemRandomness};
 

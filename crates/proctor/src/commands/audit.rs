@@ -224,7 +224,7 @@ fn check(context: &Context) -> Outcome {
     let bar = output::progress(u64::MAX, "checking");
     // The engine applies a retraction before its next record; until then the rows are right without it.
     let applied = open_reader(&context.config.engine.state)
-        .map_or(u64::MAX, |reader| proctor_engine::retractions_applied(&reader));
+        .map_or(u64::MAX, |reader| proctor_engine::first_unapplied_retraction(&reader));
     let mut refold = Folded { applied, ..Folded::default() };
     let mut progress = |done, total| {
         bar.set_length(total);
@@ -302,8 +302,7 @@ impl Refold for Folded {
             })
             .collect();
         rows.extend(
-            self.retracted
-                .map(|seq| ExpectedRow { row: proctor_engine::applied_retractions(seq), seq: None }),
+            self.retracted.map(|seq| ExpectedRow { row: proctor_engine::retraction_row(seq), seq: None }),
         );
         rows
     }

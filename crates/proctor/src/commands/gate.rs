@@ -14,9 +14,9 @@ use proctor_net::lines::{self, Line, MAX_MESSAGE};
 use super::Context;
 use crate::access::{Access, GATE, Owner};
 use crate::failure::{Failure, OK, Outcome};
+use proctor_door_gate::InFlightBytes;
 use proctor_door_gate::PendingAnswer;
 use proctor_engine::access::{Relay, local_caller};
-use proctor_engine::in_flight::InFlightBytes;
 use proctor_engine::policy_watch;
 use proctor_engine::{Answer, Engine};
 

@@ -1,9 +1,9 @@
-//! Dependencies point down only: manifests and `use` lines of every room are compared with the order of the rooms.
+//! Dependencies point down only: manifests and `use` lines of every crate are compared with the order of the crates.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The rooms, bottom first. A room may know those of the rows above it, and none of its own row.
+/// The crates, bottom first. A crate may know those of the rows above it, and none of its own row.
 const ORDER: &[&[&str]] = &[
     &["core"],
     &["facts", "wire", "yaml", "net", "ledger", "providers", "assert"],
@@ -13,36 +13,36 @@ const ORDER: &[&[&str]] = &[
     &["proctor"],
 ];
 
-/// Rooms that only tests may know.
+/// Crates that only tests may know.
 const ONLY_FOR_TESTS: &[&str] = &["test-forges", "test-support"];
 
 /// Exceptions that are narrower than the order: transports know no protocol, and no words but their own.
 const ALONE: &[&str] = &["net"];
 
-fn level(room: &str) -> Option<usize> {
-    ORDER.iter().position(|row| row.contains(&room))
+fn level(crate_name: &str) -> Option<usize> {
+    ORDER.iter().position(|row| row.contains(&crate_name))
 }
 
-/// What is wrong with the rooms that a room names.
-fn violations(room: &str, named: &BTreeSet<String>) -> Vec<String> {
-    let own = level(room);
+/// What is wrong with the crates that a crate names.
+fn violations(crate_name: &str, named: &BTreeSet<String>) -> Vec<String> {
+    let own = level(crate_name);
     let is_wrong = |other: &&String| {
-        ALONE.contains(&room)
+        ALONE.contains(&crate_name)
             || match (level(other), own) {
                 (Some(other), Some(own)) => other >= own,
                 _ => true,
             }
     };
-    // A room's own name stands in texts of its own.
+    // A crate's own name stands in texts of its own.
     named
         .iter()
-        .filter(|other| *other != room)
+        .filter(|other| *other != crate_name)
         .filter(is_wrong)
-        .map(|other| format!("{room} names {other}"))
+        .map(|other| format!("{crate_name} names {other}"))
         .collect()
 }
 
-/// The rooms that a manifest's ordinary and build dependencies name.
+/// The crates that a manifest's ordinary and build dependencies name.
 fn in_manifest(text: &str) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     let mut counts = false;
@@ -57,7 +57,7 @@ fn in_manifest(text: &str) -> BTreeSet<String> {
     named
 }
 
-/// The rooms that the code of a source file names; its tests may name what they like.
+/// The crates that the code of a source file names; its tests may name what they like.
 fn in_source(text: &str) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -84,7 +84,7 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn rooms() -> Vec<(String, PathBuf)> {
+fn crates() -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for (folder, prefix) in [(crates(), ""), (crates().join("doors"), "door-")] {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -110,31 +110,31 @@ fn sources(folder: &Path, each: &mut dyn FnMut(&Path, &str)) {
 }
 
 #[test]
-fn rooms_know_only_those_below_them() {
+fn crates_know_only_those_below_them() {
     let mut problems = Vec::new();
     let mut seen = 0;
-    for (room, path) in rooms() {
-        if ONLY_FOR_TESTS.contains(&room.as_str()) {
+    for (crate_name, path) in crates() {
+        if ONLY_FOR_TESTS.contains(&crate_name.as_str()) {
             continue;
         }
         seen += 1;
         let manifest = std::fs::read_to_string(path.join("Cargo.toml")).unwrap();
-        problems.extend(violations(&room, &in_manifest(&manifest)));
+        problems.extend(violations(&crate_name, &in_manifest(&manifest)));
         sources(&path.join("src"), &mut |file, text| {
             if !is_test(file) {
-                let found = violations(&room, &in_source(text)).into_iter();
+                let found = violations(&crate_name, &in_source(text)).into_iter();
                 problems.extend(found.map(|problem| format!("{}: {problem}", file.display())));
             }
         });
     }
-    assert_eq!(seen, ORDER.iter().map(|row| row.len()).sum::<usize>(), "a room is missing in the order");
+    assert_eq!(seen, ORDER.iter().map(|row| row.len()).sum::<usize>(), "a crate is missing in the order");
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]
 fn planted_violations_are_found() {
     let manifest = |line: &str| in_manifest(&format!("[package]\nname = \"x\"\n[dependencies]\n{line}\n"));
-    for (room, named) in [
+    for (crate_name, named) in [
         ("policy", manifest("proctor-engine.workspace = true")),
         ("ledger", manifest("proctor-test-forges = { workspace = true }")),
         ("core", in_source("use proctor_policy::judge::judge;")),
@@ -142,8 +142,8 @@ fn planted_violations_are_found() {
         ("net", in_source("use proctor_wire::ahp::AhpEvent;")),
         ("engine", in_source("pub use proctor_door_ahp::AhpDoor;")),
     ] {
-        assert_eq!(named.len(), 1, "{room}");
-        assert_eq!(violations(room, &named).len(), 1, "{room} names {named:?}");
+        assert_eq!(named.len(), 1, "{crate_name}");
+        assert_eq!(violations(crate_name, &named).len(), 1, "{crate_name} names {named:?}");
     }
     assert!(violations("engine", &manifest("proctor-ledger.workspace = true")).is_empty());
     assert!(in_manifest("[dev-dependencies]\nproctor-engine.workspace = true\n").is_empty());
