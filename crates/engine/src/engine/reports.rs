@@ -321,12 +321,7 @@ impl Engine {
         if asked.kind != RecordKind::Decision || asked.principal != claimed(&caller.principal) {
             return Err(stranger());
         }
-        let mut envelope = self.envelope(RecordKind::Outcome);
-        envelope.session = asked.session;
-        envelope.principal.clone_from(&asked.principal);
-        envelope.team.clone_from(&asked.team);
-        envelope.org.clone_from(&asked.org);
-        envelope.agent.clone_from(&asked.agent);
+        let mut envelope = self.envelope_about(RecordKind::Outcome, &asked);
         envelope.door = claimed(door);
         envelope.tool.clone_from(&asked.tool);
         envelope.name.clone_from(&asked.name);
