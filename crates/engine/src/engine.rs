@@ -504,6 +504,17 @@ impl Engine {
         Envelope::new(RecordId::new(now, &*self.randomness), now, kind)
     }
 
+    /// A new envelope of a caller at a door.
+    fn envelope_from(&self, kind: RecordKind, caller: &Caller, door: &str) -> Envelope {
+        Envelope {
+            principal: claimed(&caller.principal),
+            team: claimed(&caller.team),
+            org: claimed(&caller.org),
+            door: claimed(door),
+            ..self.envelope(kind)
+        }
+    }
+
     /// A new envelope with the session, the caller and the door of another.
     fn envelope_about(&self, kind: RecordKind, other: &Envelope) -> Envelope {
         Envelope {
@@ -547,11 +558,7 @@ impl Engine {
         reason: &str,
         about: &Json,
     ) -> QueuedRecords {
-        let mut envelope = self.envelope(RecordKind::Alarm);
-        envelope.principal = claimed(&caller.principal);
-        envelope.team = claimed(&caller.team);
-        envelope.org = claimed(&caller.org);
-        envelope.door = claimed(door);
+        let mut envelope = self.envelope_from(RecordKind::Alarm, caller, door);
         code.clone_into(&mut envelope.code);
         let mut body = Json::object().with("problem", self.without_secrets(reason));
         if !about.is_null() {
