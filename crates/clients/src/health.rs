@@ -11,17 +11,9 @@ use proto::health_check_response::ServingStatus;
 use proto::health_server::{Health, HealthServer};
 use proto::{HealthCheckRequest, HealthCheckResponse};
 
-/// Generated messages and stubs.
-#[allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::all,
-    clippy::pedantic,
-    clippy::allow_attributes_without_reason,
-    reason = "generated"
-)]
-pub mod proto {
-    tonic::include_proto!("grpc.health.v1");
+generated! {
+    /// Generated messages and stubs.
+    proto, "grpc.health.v1"
 }
 
 /// The service, as a router that [`proctor_net::listen::serve`] takes; can be merged with others. Streams end with `stop`.

@@ -1,6 +1,25 @@
 //! Client libraries of the Agent Harness Protocol, Agent Assembly and Attest; the AHP server trait; and the generated gRPC services.
 //! One cargo feature a transport.
 
+/// Declares the module of a generated gRPC package.
+#[cfg(feature = "grpc")]
+macro_rules! generated {
+    ($(#[$doc:meta])* $module:ident, $package:literal) => {
+        $(#[$doc])*
+        #[allow(
+            missing_docs,
+            unreachable_pub,
+            clippy::all,
+            clippy::pedantic,
+            clippy::allow_attributes_without_reason,
+            reason = "generated"
+        )]
+        pub mod $module {
+            tonic::include_proto!($package);
+        }
+    };
+}
+
 pub mod ahp;
 #[cfg(feature = "grpc")]
 pub mod assembly;
@@ -8,5 +27,5 @@ pub mod assembly;
 pub mod attest;
 #[cfg(feature = "grpc")]
 pub mod health;
-#[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+#[cfg(feature = "ahp-stream")]
 mod pending;

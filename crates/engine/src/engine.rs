@@ -491,23 +491,41 @@ impl Engine {
 
     /// An alarm about a decision.
     fn alarm_about(&self, decided: &Envelope, code: &str, sequence: u64) -> Envelope {
-        let mut envelope = self.envelope(RecordKind::Alarm);
-        envelope.session = decided.session;
-        envelope.principal.clone_from(&decided.principal);
-        envelope.team.clone_from(&decided.team);
-        envelope.org.clone_from(&decided.org);
-        envelope.agent.clone_from(&decided.agent);
-        envelope.door.clone_from(&decided.door);
+        let mut envelope = self.envelope_about(RecordKind::Alarm, decided);
         envelope.tool.clone_from(&decided.tool);
         code.clone_into(&mut envelope.code);
         envelope.links = vec![sequence];
         envelope
     }
 
-    /// An envelope of ours, made now.
+    /// A new envelope with a fresh id and the present time.
     pub(crate) fn envelope(&self, kind: RecordKind) -> Envelope {
         let now = self.clock.now();
         Envelope::new(RecordId::new(now, &*self.randomness), now, kind)
+    }
+
+    /// A new envelope of a caller at a door.
+    fn envelope_from(&self, kind: RecordKind, caller: &Caller, door: &str) -> Envelope {
+        Envelope {
+            principal: claimed(&caller.principal),
+            team: claimed(&caller.team),
+            org: claimed(&caller.org),
+            door: claimed(door),
+            ..self.envelope(kind)
+        }
+    }
+
+    /// A new envelope with the session, the caller and the door of another.
+    fn envelope_about(&self, kind: RecordKind, other: &Envelope) -> Envelope {
+        Envelope {
+            session: other.session,
+            principal: other.principal.clone(),
+            team: other.team.clone(),
+            org: other.org.clone(),
+            agent: other.agent.clone(),
+            door: other.door.clone(),
+            ..self.envelope(kind)
+        }
     }
 
     /// Records an alarm about something that is no action, and answers deny.
@@ -519,7 +537,7 @@ impl Engine {
         waiting::now(self.malformed_refused(queued, reason, Wait::Thread))
     }
 
-    /// Gives an alarm about something that is no action its place in the queue.
+    /// Queues an alarm about something that is no action.
     pub fn enqueue_malformed(
         &self,
         reservation: QueueReservation,
@@ -540,11 +558,7 @@ impl Engine {
         reason: &str,
         about: &Json,
     ) -> QueuedRecords {
-        let mut envelope = self.envelope(RecordKind::Alarm);
-        envelope.principal = claimed(&caller.principal);
-        envelope.team = claimed(&caller.team);
-        envelope.org = claimed(&caller.org);
-        envelope.door = claimed(door);
+        let mut envelope = self.envelope_from(RecordKind::Alarm, caller, door);
         code.clone_into(&mut envelope.code);
         let mut body = Json::object().with("problem", self.without_secrets(reason));
         if !about.is_null() {

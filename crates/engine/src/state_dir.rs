@@ -66,7 +66,7 @@ impl StateDir {
         self.0.join("digest.key")
     }
 
-    /// Who may approve.
+    /// The file of approvers.
     pub fn approvers_file(&self) -> PathBuf {
         self.0.join("approvers")
     }

@@ -1,4 +1,4 @@
-//! How many records a second the ledger appends here, beside a bare loop of SQLite inserts with the same batches.
+//! Append rate of the ledger in records a second, beside a bare loop of SQLite inserts with the same batches.
 //!
 //! `cargo run --release -p proctor-ledger --example append_rate -- [directory] [records] [in flight]`
 //!

@@ -292,9 +292,9 @@ pub struct BudgetSection {
 pub struct Limit {
     /// The key it was written under, below `budget`.
     pub key: String,
-    /// Whose spending.
+    /// Account that is charged.
     pub account: crate::question::Account,
-    /// Of what.
+    /// Unit of the amount.
     pub unit: crate::question::Unit,
     /// A calendar month rather than a day (or the rolling window).
     pub monthly: bool,

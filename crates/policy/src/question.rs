@@ -7,7 +7,7 @@ use proctor_core::id::ApprovalId;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 
-/// Whose past is meant.
+/// Scope of a question: one session, or all sessions of a principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// This session.

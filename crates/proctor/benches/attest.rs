@@ -88,7 +88,7 @@ fn found(program: &str) -> Result<PathBuf, String> {
     std::path::absolute(program).map_err(|error| format!("`{program}`: {error}"))
 }
 
-/// How many processes wanted to run in the last minute, 5 and 15 minutes.
+/// Load average of the last minute, 5 and 15 minutes.
 fn load() -> String {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split_whitespace().take(3).collect::<Vec<_>>().join(" ")

@@ -201,7 +201,7 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// Who signs the certificates of callers, if they must have one.
+    /// Authority of client certificates, if callers must have one.
     pub client_ca: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! What it costs to keep the history: batches of four results with four fixed assertion ids, far beyond what is kept.
+//! Cost of keeping the history: batches of four results with four fixed assertion ids, far beyond what is kept.
 //!
 //! `cargo run --release -p proctor-providers --example history_rate [BATCHES]` prints, for each tenth of the run and for
 //! one batch, the time that `record` took on the calling thread, the processor time of the writing thread, and the sum. The

@@ -103,7 +103,7 @@ impl TestLedger {
         (0..).zip(&self.envelopes).filter(|(_, envelope)| envelope.kind == kind).map(|(seq, _)| seq).collect()
     }
 
-    /// Who is to be believed: the ledger and all its witnesses.
+    /// Trusted keys: the ledger and all its witnesses.
     pub fn trust(&self) -> Trust {
         Trust {
             logs: vec![self.log.verifier_key().clone()],

@@ -366,7 +366,7 @@ fn a_member_that_a_check_does_not_read_is_an_error() {
     ]);
 }
 
-/// What a check finds in an output of this JSON.
+/// Result of a check on an output of this JSON.
 fn in_output(output: &str, check: &str) -> Verdict {
     let document = format!(r#"{{"trace_id":"t","output":{output}}}"#);
     let trace = Trace::parse(&document).unwrap();

@@ -159,7 +159,7 @@ pub(super) fn no_trace_of(agent: &str) -> Verdict {
 pub(super) struct Transitions {
     allowed: HashMap<String, HashSet<String>>,
     listed: String,
-    /// Whom the outermost agent called, and by which step first; its own name is known last.
+    /// Agents that the outermost agent called, and the first step that did; its own name is known last.
     called: Vec<(String, usize)>,
     known: HashSet<String>,
     /// The first call further below that is not listed: by a step below this one of the outermost trace.

@@ -77,7 +77,7 @@ fn target() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// What a path leads to: `Err` if nowhere, `Ok(None)` if to a step that says nothing.
+/// Value at a path: `Err` if nowhere, `Ok(None)` if at a step that says nothing.
 fn look(trace: &Value, path: &str) -> Result<Option<Value>, ()> {
     let (start, rest) = if let Some(rest) = path.strip_prefix("output") {
         (trace.get("output"), rest)
@@ -288,7 +288,7 @@ fn content_reference(trace: &Value, spec: &Value) -> (Status, Option<f64>) {
     (status, None)
 }
 
-/// What the strings in a value say that has parts.
+/// Text of the strings in a value that has parts.
 fn said(value: &Value) -> Vec<String> {
     fn leaves(value: &Value) -> Vec<String> {
         value.as_str().map_or_else(|| said(value), |text| vec![text.to_owned()])

@@ -35,7 +35,7 @@ struct Node {
 }
 
 const NAMES: [&str; 3] = ["x", "y", "z"];
-/// What a spec may name: the names of steps, and one that only ever is another name.
+/// Names that a spec may use: the names of steps, and one that only ever is another name.
 const WANTED: [&str; 4] = ["x", "y", "z", "w"];
 const ALIASES: [&str; 6] = ["", "", "", "x", "y", "w"];
 const AGENTS: [&str; 4] = ["", "a", "b", "c"];
@@ -76,7 +76,7 @@ fn body() -> impl Strategy<Value = Option<Value>> {
     prop_oneof![1 => Just(None), 4 => object().prop_map(Some), 2 => value().prop_map(Some)]
 }
 
-/// What absent and `null` have in common: both say nothing.
+/// Absent and `null` values are the same: both say nothing.
 fn said(value: Option<Value>) -> Option<Value> {
     value.filter(|value| !value.is_null())
 }
@@ -205,7 +205,7 @@ impl Node {
     }
 }
 
-/// How a client may write the same JSON.
+/// Spellings of the same JSON that a client may use.
 #[derive(Debug, Clone, Copy)]
 enum Style {
     Compact,

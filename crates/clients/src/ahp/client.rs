@@ -51,61 +51,31 @@
 //! before anything is sent.
 
 mod auth;
-#[cfg(any(
-    feature = "stdio",
-    feature = "unix-socket",
-    feature = "websocket",
-    feature = "http",
-    feature = "grpc"
-))]
+#[cfg(feature = "ahp-client")]
 mod calls;
-#[cfg(any(
-    feature = "stdio",
-    feature = "unix-socket",
-    feature = "websocket",
-    feature = "http",
-    feature = "grpc"
-))]
+#[cfg(feature = "ahp-client")]
 mod channel;
 mod error;
 #[cfg(feature = "grpc")]
 mod grpc;
-#[cfg(any(
-    feature = "stdio",
-    feature = "unix-socket",
-    feature = "websocket",
-    feature = "http",
-    feature = "grpc"
-))]
+#[cfg(feature = "ahp-client")]
 mod handshake;
 #[cfg(feature = "http")]
 mod http;
-#[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+#[cfg(feature = "ahp-stream")]
 mod link;
-#[cfg(any(
-    feature = "stdio",
-    feature = "unix-socket",
-    feature = "websocket",
-    feature = "http",
-    feature = "grpc"
-))]
+#[cfg(feature = "ahp-client")]
 mod message;
 mod options;
-#[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket", feature = "http"))]
+#[cfg(any(feature = "ahp-stream", feature = "http"))]
 mod reply;
-#[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+#[cfg(feature = "ahp-stream")]
 mod streamed;
 #[cfg(feature = "websocket")]
 mod websocket;
 
 pub use auth::AuthConfig;
-#[cfg(any(
-    feature = "stdio",
-    feature = "unix-socket",
-    feature = "websocket",
-    feature = "http",
-    feature = "grpc"
-))]
+#[cfg(feature = "ahp-client")]
 pub use calls::AhpClient;
 pub use error::{AhpError, Result};
 pub use options::{Backoff, ClientOptions, Transport, TransportConfig};

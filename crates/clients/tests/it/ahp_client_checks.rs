@@ -1,4 +1,4 @@
-//! What the client checks, before it sends and when it is answered.
+//! Checks of the client, before it sends and when it is answered.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ macro_rules! connected {
     }};
 }
 
-/// What the client makes of a reply to a `pre_action`; `$ID` stands for its identifier.
+/// Result of the client for a reply to a `pre_action`; `$ID` stands for its identifier.
 async fn outcome(reply: &str) -> Result<Json, AhpError> {
     let (_harness, client, mut peer) = connected!("{}");
     let answering = async {

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// What the harness does with everything after the handshake; `$ID` stands for the request's identifier.
+/// Reaction of the harness to everything after the handshake; `$ID` stands for the request's identifier.
 #[derive(Clone)]
 enum Then {
     Answer(u16, String),

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 const AGENT: &str = "agent-001";
 
-/// What a test sees of the handler.
+/// State of the handler that a test sees.
 struct Seen {
     asked: Mutex<Vec<String>>,
     reported: Mutex<Vec<String>>,

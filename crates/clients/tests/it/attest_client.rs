@@ -56,7 +56,7 @@ fn value(raw: &RawValue) -> Value {
     serde_json::from_str(raw.get()).unwrap()
 }
 
-/// Which trace a result is about.
+/// Trace that a result is about.
 fn about(result: &Value) -> &str {
     result["results"][0]["explanation"].as_str().unwrap()
 }

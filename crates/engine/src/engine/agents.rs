@@ -36,7 +36,7 @@ pub struct AgentEvent {
     pub policy: Option<Digest>,
     /// The door.
     pub door: &'static str,
-    /// Who did it, and whatever else is to be kept.
+    /// Body of the record: the operator, and further data.
     pub body: Option<Json>,
 }
 

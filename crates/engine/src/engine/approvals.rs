@@ -165,7 +165,7 @@ impl Engine {
 pub struct Ask {
     /// Its sequence.
     pub sequence: u64,
-    /// Who may decide; empty: any approver.
+    /// Approvers who may decide; empty: any approver.
     pub approvers: Vec<String>,
     /// The decision record's body.
     pub body: Json,

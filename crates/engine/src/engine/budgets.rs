@@ -161,18 +161,11 @@ impl Engine {
         if self.first_with(inner, &once).is_ok_and(|found| found.is_some()) {
             return None;
         }
-        let own = self.envelope(RecordKind::Alarm);
         let envelope = Envelope {
-            session: about.session,
-            principal: about.principal.clone(),
-            agent: about.agent.clone(),
-            team: about.team.clone(),
-            org: about.org.clone(),
-            door: about.door.clone(),
             code: "budget_threshold".to_owned(),
             rule: format!("budget.{}", crossing.key),
             once: Some(once),
-            ..own
+            ..self.envelope_about(RecordKind::Alarm, about)
         };
         let body = Json::object()
             .with("key", crossing.key.as_str())

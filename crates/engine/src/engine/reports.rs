@@ -165,13 +165,9 @@ impl Engine {
         // Cutting secrets takes longer than deciding: the lock is not held for it.
         let reservation = guard.release();
         let policy = self.policy();
-        let mut envelope = self.envelope(RecordKind::Observation);
+        let mut envelope = self.envelope_from(RecordKind::Observation, caller, door);
         envelope.session = Some(session);
-        envelope.principal = claimed(&caller.principal);
-        envelope.team = claimed(&caller.team);
-        envelope.org = claimed(&caller.org);
         envelope.agent = claimed(&agent_text(&key.agent));
-        envelope.door = claimed(door);
         envelope.code = claimed(&self.without_secrets(code));
         let data = proctor_policy::prepare::redact_json(&policy, data);
         let body = Json::object().with("data", data).to_string().into_bytes();
@@ -216,13 +212,9 @@ impl Engine {
             return Ok(None);
         }
         let session = self.session(&mut inner, &key, caller, door, Wake::Writer)?;
-        let mut envelope = self.envelope(RecordKind::Observation);
+        let mut envelope = self.envelope_from(RecordKind::Observation, caller, door);
         envelope.session = Some(session);
-        envelope.principal = claimed(&caller.principal);
-        envelope.team = claimed(&caller.team);
-        envelope.org = claimed(&caller.org);
         envelope.agent = claimed(&agent_text(agent));
-        envelope.door = claimed(door);
         "event".clone_into(&mut envelope.code);
         envelope.once = Some(once);
         let body = Json::object().with("data", data).to_string().into_bytes();
@@ -321,12 +313,7 @@ impl Engine {
         if asked.kind != RecordKind::Decision || asked.principal != claimed(&caller.principal) {
             return Err(stranger());
         }
-        let mut envelope = self.envelope(RecordKind::Outcome);
-        envelope.session = asked.session;
-        envelope.principal.clone_from(&asked.principal);
-        envelope.team.clone_from(&asked.team);
-        envelope.org.clone_from(&asked.org);
-        envelope.agent.clone_from(&asked.agent);
+        let mut envelope = self.envelope_about(RecordKind::Outcome, &asked);
         envelope.door = claimed(door);
         envelope.tool.clone_from(&asked.tool);
         envelope.name.clone_from(&asked.name);

@@ -24,7 +24,7 @@ pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
 /// Requirements on a bundle besides its own consistency.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Check<'a> {
-    /// Whose signatures count. Without it everything but the signatures is checked.
+    /// Trusted signers. Without them everything but the signatures is checked.
     pub trust: Option<&'a Trust>,
     /// Number of records that the ledger is known to have had: a bundle of an earlier checkpoint is refused.
     pub at_least_size: Option<u64>,

@@ -16,7 +16,7 @@ pub struct Trust {
     pub logs: Vec<VerifierKey>,
     /// Witnesses whose cosignatures count.
     pub witnesses: Vec<VerifierKey>,
-    /// Whose approvals count.
+    /// Trusted approvers.
     pub approvers: Vec<VerifierKey>,
     /// Number of witnesses that must have cosigned a checkpoint; all of them when the file does not say.
     pub quorum: usize,

@@ -176,7 +176,7 @@ fn damage_inside_the_write_ahead_log_is_noticed() {
     assert!(matches!(Ledger::open(copy.path(), world.options()), Err(OpenError::Damaged { .. })));
 }
 
-/// What somebody with an SQLite shell can do, and what the check says about it.
+/// Damage that an SQLite shell can do, and the findings of the check.
 #[test]
 fn each_kind_of_change_is_named() {
     use FindingKind::{

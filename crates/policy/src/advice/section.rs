@@ -130,7 +130,7 @@ pub struct MemorySection {
     pub max_results: Option<u32>,
 }
 
-/// Whose past may be recalled; the narrower is the lesser.
+/// Sessions that may be recalled; the narrower is the lesser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum MemorySessions {
     /// This session's.

@@ -32,7 +32,7 @@ pub(super) fn judge(
     rate
 }
 
-/// Whose limits are meant.
+/// Owner of the limits.
 #[derive(Clone, Copy)]
 pub(crate) enum Payer<'a> {
     /// The caller's own.

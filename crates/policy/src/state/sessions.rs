@@ -25,7 +25,7 @@ const WHOLE_SESSION: i64 = 0;
 pub struct SessionInfo {
     /// Our identifier.
     pub id: SessionId,
-    /// Whose it is.
+    /// Principal of the session.
     pub principal: String,
     /// The agent, as claimed.
     pub agent: String,

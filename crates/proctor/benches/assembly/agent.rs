@@ -13,7 +13,7 @@ use crate::checks::Checks;
 /// Checks that are kept in flight.
 pub const IN_FLIGHT: usize = 64;
 
-/// What ends a time of many checks in flight.
+/// End condition of a run with many checks in flight.
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
     /// So long.

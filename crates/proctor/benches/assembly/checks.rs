@@ -1,4 +1,4 @@
-//! What agents ask. No two checks are the same, and every one of them is allowed.
+//! Checks that agents send. No two checks are the same, and every one of them is allowed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,7 +48,7 @@ impl Checks {
         }
     }
 
-    /// How many there were.
+    /// Number of checks.
     pub fn asked(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
     }

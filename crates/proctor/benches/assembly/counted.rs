@@ -1,4 +1,4 @@
-//! What is on record after a gateway has ended. Numbers of a gateway that leaves something out are worth nothing.
+//! Counts of records after a gateway has ended. Numbers of a gateway that leaves something out are worth nothing.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

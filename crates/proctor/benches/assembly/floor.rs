@@ -22,7 +22,7 @@ use tonic::{Request, Response, Status};
 /// Set in the environment of a floor's process: `grpc`, or the path of a socket.
 const VARIABLE: &str = "ASSEMBLY_BENCH_FLOOR";
 
-/// What gateway and floor say when they are ready, before the address.
+/// Prefix of the line by which gateway and floor say that they are ready, before the address.
 pub const READY: &str = "server listening on TCP ";
 
 /// A gateway that answers every check at once.

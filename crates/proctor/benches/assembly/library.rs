@@ -11,7 +11,7 @@ use proctor_wire::assembly::proto::common::v1::Decision;
 
 use crate::checks::Checks;
 
-/// How long an answer may take.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection to a runtime, or to what sends everything back.

@@ -11,13 +11,13 @@ use crate::programs::Gateway;
 /// A gateway or a floor, and the agent that asks it.
 pub struct Measured {
     process: Process,
-    /// What is on record, and where the audit log is; the floor has none.
+    /// State directory and audit folder; the floor has none.
     records: Option<(PathBuf, Option<PathBuf>)>,
-    /// Who asks.
+    /// Client that asks.
     pub agent: Agent,
-    /// How long answers took, one at a time.
+    /// Latencies of answers, one at a time.
     pub times: Vec<Duration>,
-    /// How many answers there were with many in flight, and in what time.
+    /// Number of answers with many in flight, and the time they took.
     pub in_flight: (u64, Duration),
     busy: Duration,
     answers: u64,

@@ -15,9 +15,9 @@ const RUNTIME_AGENT: &str = "bench-001";
 
 /// Everything that a run needs.
 pub struct Bench<'a> {
-    /// What is measured.
+    /// Programs that are measured.
     pub programs: &'a Programs,
-    /// How often everything is done.
+    /// Numbers of repetitions.
     pub counts: Counts,
 }
 

@@ -1,10 +1,10 @@
-//! What the command line says, and how much is measured.
+//! Command-line options, and the amount of work.
 
 use std::time::Duration;
 
 pub const USAGE: &str = "usage: cargo bench -p proctor --bench assembly -- [--seconds N] [--quick | --check]";
 
-/// How much is run.
+/// Amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// Enough for numbers to publish.
@@ -15,30 +15,30 @@ pub enum Extent {
     Check,
 }
 
-/// What the command line says.
+/// Command-line options.
 #[derive(Debug)]
 pub struct Options {
-    /// How long checks are kept in flight.
+    /// Time that checks are kept in flight.
     pub time: Duration,
-    /// How much is run.
+    /// Amount of work.
     pub extent: Extent,
 }
 
-/// How often everything is done.
+/// Numbers of repetitions.
 pub struct Counts {
     /// Starts of each program.
     pub starts: usize,
-    /// How often programs and floor take turns.
+    /// Number of rounds in which programs and floor alternate.
     pub rounds: usize,
     /// Checks of a turn, one at a time.
     pub checks_a_round: usize,
-    /// How long checks are kept in flight, for each program.
+    /// Time that checks are kept in flight, for each program.
     pub in_flight: Duration,
     /// Checks, one at a time, at the beginning and at the end of a long life.
     pub sample: usize,
     /// Checks between the two.
     pub long_life: u64,
-    /// How long a program is left alone before its memory is looked at.
+    /// Idle time of a program before its memory is measured.
     pub idle: Duration,
 }
 

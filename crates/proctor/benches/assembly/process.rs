@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a process may take to be ready, and to end.
+/// Time limit of a process for being ready, and for ending.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How much of what a process said is shown.
+/// Length limit of shown output of a process.
 const SHOWN: usize = 2000;
 
-/// Where a process says that it is ready.
+/// Stream on which a process says that it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Output,
@@ -25,7 +25,7 @@ pub enum Stream {
 pub struct Process {
     name: &'static str,
     child: Child,
-    /// What it said of where it listens.
+    /// Address that it says it listens on.
     pub place: String,
     /// From starting it until it said so.
     pub took: Duration,

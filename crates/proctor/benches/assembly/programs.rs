@@ -19,7 +19,7 @@ pub const WATCHFUL: &str = "version: \"1\"\ndefault: allow\nanomalies: {}\nbudge
 /// Rules of a runtime that asks no gateway.
 const LOCAL_RULES: &str = "[[rules]]\nname = \"no-processes\"\nblocked_actions = [\"process_exec\"]\n";
 
-/// Where the programs are.
+/// Paths of the programs.
 pub struct Programs {
     folder: tempfile::TempDir,
     made: AtomicU32,
@@ -33,12 +33,12 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Where agents find it.
+    /// Address for agents.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.process.place)
     }
 
-    /// Where a runtime of the same machine finds it.
+    /// Endpoint for a runtime of the same machine.
     pub fn socket(&self) -> String {
         format!("unix:{}", self.state.join("run").join("assembly.sock").display())
     }

@@ -1,18 +1,18 @@
-//! How much is measured.
+//! Amount of work.
 
 use std::time::Duration;
 
 use crate::options::{Extent, Options};
 
-/// How often everything is done.
+/// Numbers of repetitions.
 pub struct Counts {
     /// Starts of each program.
     pub starts: usize,
-    /// How often engines and floor take turns with small batches.
+    /// Number of rounds in which engines and floor alternate with small batches.
     pub rounds: usize,
     /// Small batches of a turn.
     pub batches_a_round: usize,
-    /// How long requests are kept in flight.
+    /// Time that requests are kept in flight.
     pub in_flight: Duration,
     /// Steps of the large trace.
     pub steps: usize,

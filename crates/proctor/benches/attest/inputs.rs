@@ -1,4 +1,4 @@
-//! What engines are asked. The same in every run; every assertion passes.
+//! Requests to engines. The same in every run; every assertion passes.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const FIXED_ID: &str = "bench-schema";
 /// A request that is sent many times, each time with another id.
 pub struct Request {
     rest: String,
-    /// How many assertions pass.
+    /// Number of assertions that pass.
     pub passes: usize,
 }
 
@@ -23,7 +23,7 @@ impl Request {
         line.extend_from_slice(self.rest.as_bytes());
     }
 
-    /// How long a line is, about.
+    /// Approximate length of a line.
     pub fn length(&self) -> usize {
         self.rest.len() + 30
     }

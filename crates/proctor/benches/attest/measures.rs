@@ -14,7 +14,7 @@ use crate::table::{Goal, Table, median, megabytes, micros, millis, percentile};
 /// Requests that are kept in flight.
 const IN_FLIGHT: usize = 64;
 
-/// How long it is counted what is remembered: as many as `query_drift` can count.
+/// Time limit of a run whose history is counted: as many results as `query_drift` can count.
 const LONGEST_COUNTED: Duration = Duration::from_secs(2);
 
 /// An engine that gets slower and slower is measured as far as it comes in this time.
@@ -24,9 +24,9 @@ const LONGEST_HISTORY: Duration = Duration::from_secs(120);
 pub struct Bench<'a> {
     /// The program, and what stands between its name and our flag.
     pub engine: (PathBuf, Vec<String>),
-    /// Where files go.
+    /// Folder of the files.
     pub scratch: &'a Scratch,
-    /// How often everything is done.
+    /// Numbers of repetitions.
     pub counts: Counts,
 }
 
@@ -38,7 +38,7 @@ struct Measured {
     busy: Duration,
 }
 
-/// What a tenth of all batches cost while history grew.
+/// Cost of a tenth of all batches while history grew.
 struct Tenth {
     with: Duration,
     without: Duration,
@@ -189,7 +189,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// How much of a turn is in the history afterwards: an engine may be fast because it leaves results out. In an engine of its
+    /// Share of a turn that is in the history afterwards: an engine may be fast because it leaves results out. In an engine of its
     /// own that forgets nothing, so that they can be counted.
     fn remembered_in_flight(&self, request: &Request, time: Duration) -> Result<(f64, u64), String> {
         let mut command = self.command(&self.scratch.fresh("cache"));

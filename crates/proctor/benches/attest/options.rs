@@ -1,10 +1,10 @@
-//! What the command line says.
+//! Command-line options.
 
 use std::time::Duration;
 
 pub const USAGE: &str = "usage: cargo bench -p proctor --bench attest -- [--engine COMMAND [ARGUMENTS…]] [--seconds N] [--quick | --check]";
 
-/// How much is run.
+/// Amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// Enough for numbers to publish.
@@ -15,14 +15,14 @@ pub enum Extent {
     Check,
 }
 
-/// What the command line says.
+/// Command-line options.
 #[derive(Debug)]
 pub struct Options {
     /// The command that starts the engine; empty for the one that was built along.
     pub engine: Vec<String>,
-    /// How long requests are kept in flight.
+    /// Time that requests are kept in flight.
     pub time: Duration,
-    /// How much is run.
+    /// Amount of work.
     pub extent: Extent,
 }
 

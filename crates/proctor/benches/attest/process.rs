@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::inputs::Request;
 
-/// How long an answer may take.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How much of a line is shown.
+/// Length limit of a shown line.
 const SHOWN: usize = 2_000;
 
 /// Answers that were read, of all processes.
@@ -201,7 +201,7 @@ impl Process {
         serde_json::from_slice(&self.answer).unwrap_or_default()
     }
 
-    /// How long the last answer was.
+    /// Length of the last answer.
     pub fn answer_length(&self) -> usize {
         self.answer.len()
     }
@@ -235,7 +235,7 @@ impl Process {
         std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// Why there is no answer.
+    /// Cause of a missing answer.
     fn died(&self, asked: &str) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         let until = Instant::now() + Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What is printed.
+//! Printed tables.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub struct Table {
 pub enum Goal {
     /// Nothing is promised.
     None,
-    /// What is promised, and whether it was kept.
+    /// Goal, and whether it was kept.
     Of(&'static str, bool),
 }
 

@@ -63,7 +63,7 @@ struct Stream {
     stopping: AtomicBool,
 }
 
-/// Who decides: this process, or the owner that it relays to.
+/// Decider: this process, or the owner that it relays to.
 enum Backend {
     Own(Arc<Engine>),
     Relay(Arc<Connection>),

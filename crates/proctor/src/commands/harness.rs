@@ -56,7 +56,7 @@ pub(super) fn run(context: &Context) -> Outcome {
     Ok(signal.map_or(OK, |signal| u8::try_from(128 + signal).unwrap_or(1)))
 }
 
-/// Who decides: this process, or the owner that it relays to.
+/// Decider: this process, or the owner that it relays to.
 enum Backend {
     Own(Owner),
     Relay(std::os::unix::net::UnixStream, Vec<u8>),

@@ -43,7 +43,7 @@ impl Retention {
         now.saturating_sub(self.max_age)
     }
 
-    /// Whose turn it is follows from the row's number alone, so that no process must remember how often it met an id, and
+    /// The pruning schedule follows from the row's number alone, so that no process must remember how often it met an id, and
     /// engines that live for a few rows only do their share. Neighbours have their turn together, because what a batch wrote
     /// to one page is then removed from it at once. Multiplying by the golden ratio spreads the turns evenly.
     fn turn(row: i64) -> u64 {

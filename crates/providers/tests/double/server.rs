@@ -38,10 +38,10 @@ use tokio::sync::{Notify, oneshot};
 /// The key it accepts unless told otherwise.
 pub const KEY: &str = "double-key-0123456789abcdef";
 
-/// What it says unless told otherwise: the answer of a judge that is content.
+/// Default answer: that of a judge that is content.
 pub const USUAL_TEXT: &str = r#"{"score": 0.9, "explanation": "it is as it should be"}"#;
 
-/// How long a test waits for something that must happen.
+/// Time limit of an event that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One reply, and when to give it.
@@ -50,15 +50,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Reply {
     /// Only for requests whose body contains this.
     pub when: Option<String>,
-    /// How often; zero is for ever.
+    /// Number of times; zero is for ever.
     pub times: u32,
     /// The HTTP status; from 400 on, the reply has the vendor's own shape of errors.
     pub status: u16,
     /// More headers.
     pub headers: BTreeMap<String, String>,
-    /// What the model says, or the message of the error.
+    /// Text of the model, or the message of the error.
     pub text: Option<String>,
-    /// Why the model stopped, in the vendor's words.
+    /// Stop reason, in the vendor's words.
     pub stop: Option<String>,
     /// A whole body instead, whatever it is.
     pub body: Option<String>,

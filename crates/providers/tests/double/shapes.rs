@@ -4,7 +4,7 @@ use axum::http::HeaderMap;
 use proctor_providers::vendor::Vendor;
 use serde_json::{Value, json};
 
-/// How long the vectors are.
+/// Dimension of the vectors.
 const DIMENSIONS: usize = 64;
 
 pub fn vendor_of(path: &str) -> Option<Vendor> {
@@ -22,7 +22,7 @@ fn gemini_model(path: &str) -> Option<&str> {
     name.strip_suffix(":generateContent")
 }
 
-/// What the vendor refuses: a status and a message.
+/// Refusal of the vendor: a status and a message.
 pub fn check(
     vendor: Vendor,
     path: &str,

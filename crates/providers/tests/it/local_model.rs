@@ -258,7 +258,7 @@ struct Answer {
     vector: Option<Vec<f64>>,
 }
 
-/// What the reference says of each text; of the first `vectors` also the vector.
+/// Reference values of each text; of the first `vectors` also the vector.
 fn reference(texts: &[String], vectors: usize) -> Vec<Answer> {
     let questions: String = texts
         .iter()

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::double;
 
-/// How many things the Python side checks: one that gets lost there must not go unnoticed.
+/// Number of checks on the Python side: one that gets lost there must not go unnoticed.
 const CHECKS: usize = 22;
 
 #[test]

@@ -9,12 +9,12 @@ use super::error::Result;
 use super::handshake::Handshake;
 use super::message::Outgoing;
 use super::options::{ClientOptions, Transport};
-#[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+#[cfg(feature = "ahp-stream")]
 use super::streamed::{Streamed, Target};
 
 /// A connected transport.
 pub(super) enum Channel {
-    #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+    #[cfg(feature = "ahp-stream")]
     Streamed(Box<Streamed>),
     #[cfg(feature = "http")]
     Http(Box<super::http::Http>),
@@ -28,12 +28,12 @@ impl Channel {
         options: &ClientOptions,
         handshake: &Arc<Handshake>,
     ) -> Result<Channel> {
-        #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+        #[cfg(feature = "ahp-stream")]
         let streamed = async |target| {
             let streamed = Streamed::connect(target, options, Arc::clone(handshake)).await?;
             Ok(Channel::Streamed(Box::new(streamed)))
         };
-        #[cfg(not(any(feature = "stdio", feature = "unix-socket", feature = "websocket")))]
+        #[cfg(not(feature = "ahp-stream"))]
         let _ = handshake;
         match transport {
             #[cfg(feature = "stdio")]
@@ -61,7 +61,7 @@ impl Channel {
     /// attempts to reconnect.
     pub(super) async fn send(&self, message: &Outgoing, deadline: Instant) -> Result<Json> {
         match self {
-            #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+            #[cfg(feature = "ahp-stream")]
             Channel::Streamed(streamed) => streamed.send(message, deadline).await,
             #[cfg(feature = "http")]
             Channel::Http(http) => http.send(message).await,
@@ -74,7 +74,7 @@ impl Channel {
 
     pub(super) fn waiting(&self) -> usize {
         match self {
-            #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+            #[cfg(feature = "ahp-stream")]
             Channel::Streamed(streamed) => streamed.waiting(),
             #[cfg(feature = "http")]
             Channel::Http(_) => 0,
@@ -86,7 +86,7 @@ impl Channel {
     /// The longest message that the transport carries.
     pub(super) fn max_message(&self) -> usize {
         match self {
-            #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+            #[cfg(feature = "ahp-stream")]
             Channel::Streamed(_) => proctor_net::lines::MAX_MESSAGE,
             #[cfg(feature = "http")]
             Channel::Http(_) => super::http::MAX_BODY,
@@ -97,7 +97,7 @@ impl Channel {
 
     pub(super) async fn close(&self) {
         match self {
-            #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+            #[cfg(feature = "ahp-stream")]
             Channel::Streamed(streamed) => streamed.close().await,
             // Pooled connections end with the client, and no call starts another one.
             #[cfg(feature = "http")]

@@ -97,20 +97,14 @@ pub enum AhpError {
 
 impl AhpError {
     /// Whether a reconnect cannot help.
-    #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+    #[cfg(feature = "ahp-stream")]
     pub(super) fn is_final(&self) -> bool {
         !matches!(self, AhpError::Transport(_) | AhpError::Timeout { .. } | AhpError::ConnectionClosed)
     }
 }
 
 /// A time limit in milliseconds.
-#[cfg(any(
-    feature = "stdio",
-    feature = "unix-socket",
-    feature = "websocket",
-    feature = "http",
-    feature = "grpc"
-))]
+#[cfg(feature = "ahp-client")]
 pub(super) fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

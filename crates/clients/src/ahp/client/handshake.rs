@@ -23,10 +23,7 @@ pub(super) struct Handshake {
 
 #[derive(Clone)]
 struct Agreed {
-    #[cfg_attr(
-        not(any(feature = "stdio", feature = "unix-socket", feature = "websocket")),
-        expect(dead_code, reason = "only streams repeat the handshake")
-    )]
+    #[cfg_attr(not(feature = "ahp-stream"), expect(dead_code, reason = "only streams repeat the handshake"))]
     capabilities: Vec<String>,
     response: HandshakeResponse,
 }
@@ -84,7 +81,7 @@ impl Handshake {
     }
 
     /// The capabilities for a repeated handshake; none if there was no handshake yet.
-    #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+    #[cfg(feature = "ahp-stream")]
     pub(super) fn capabilities(&self) -> Option<Vec<String>> {
         self.state().as_ref().map(|agreed| agreed.capabilities.clone())
     }

@@ -26,7 +26,7 @@ impl Outgoing {
     }
 
     /// The whole message, on one line without a newline.
-    #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket", feature = "http"))]
+    #[cfg(any(feature = "ahp-stream", feature = "http"))]
     pub(super) fn text(&self) -> String {
         let Outgoing { id, method, params } = self;
         match id {
@@ -39,7 +39,7 @@ impl Outgoing {
     }
 }
 
-#[cfg(all(test, any(feature = "stdio", feature = "unix-socket", feature = "websocket", feature = "http")))]
+#[cfg(all(test, any(feature = "ahp-stream", feature = "http")))]
 mod tests {
     use super::*;
 

@@ -147,7 +147,7 @@ impl Default for Backoff {
 impl Backoff {
     /// The wait after so many failures in a row, with jitter between half of the full time and all of it, so that the clients of one
     /// harness do not reconnect in step.
-    #[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+    #[cfg(feature = "ahp-stream")]
     pub(super) fn after(&self, failures: u32) -> Duration {
         let factor = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let full = self.start.saturating_mul(factor).min(self.max);
@@ -170,7 +170,7 @@ impl Clock for SystemClock {
     }
 }
 
-#[cfg(all(test, any(feature = "stdio", feature = "unix-socket", feature = "websocket")))]
+#[cfg(all(test, feature = "ahp-stream"))]
 mod tests {
     use super::*;
 

@@ -28,7 +28,7 @@ impl Fault {
 
 /// The request id of a reply. None for everything else: other messages, log lines, and ids that are no strings, because this client
 /// sends only strings.
-#[cfg(any(feature = "stdio", feature = "unix-socket", feature = "websocket"))]
+#[cfg(feature = "ahp-stream")]
 pub(super) fn replied_to(message: &Json) -> Option<&str> {
     if message.get("method").is_some() {
         return None;

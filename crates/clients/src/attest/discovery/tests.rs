@@ -3,7 +3,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// What is at a place.
+/// Content of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Absent,
@@ -12,7 +12,7 @@ enum State {
     Program,
 }
 
-/// What is beside a cached engine.
+/// Files beside a cached engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Marker {
     Absent,

@@ -12,9 +12,9 @@ use tokio::sync::{Semaphore, watch};
 pub(crate) struct Probe {
     /// One permit lets one `wait` go on.
     pub(crate) gate: Semaphore,
-    /// How many events have begun.
+    /// Number of events that have begun.
     pub(crate) begun: watch::Sender<usize>,
-    /// How many notifications have been taken to the end.
+    /// Number of notifications that were handled to the end.
     pub(crate) noticed: watch::Sender<usize>,
     /// The `n` of events, as they began.
     pub(crate) order: Mutex<Vec<u64>>,

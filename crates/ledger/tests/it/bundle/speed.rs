@@ -1,4 +1,4 @@
-//! How fast a whole bundle is verified. With `PROCTOR_FULL=1` in release it is measured on 200,000 records.
+//! Speed of verifying a whole bundle. With `PROCTOR_FULL=1` in release it is measured on 200,000 records.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What several documents say together.
+//! Advice of several documents together.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -105,7 +105,7 @@ fn advice(sections: &[AdviceSection]) -> Advice {
     Advice::new(sections.iter().map(|section| Arc::new(CompiledSection::compile(section).unwrap())).collect())
 }
 
-/// What is permitted, as truths: `true` is the wider.
+/// Permissions as truths: `true` is the wider.
 fn permissions(advice: &Advice) -> Vec<bool> {
     let mut out = vec![advice.idle(Timestamp::from_micros(NOW)) == IdleAdvice::Allow];
     for task in TASKS {
@@ -125,7 +125,7 @@ fn permissions(advice: &Advice) -> Vec<bool> {
     out
 }
 
-/// What is bounded, if anything is permitted: more is the wider.
+/// Bounds, if anything is permitted: more is the wider.
 fn bounds(advice: &Advice) -> Option<(u32, u32, u32, MemorySessions)> {
     match (advice.context(), advice.memory()) {
         (ContextAdvice::Allow(context), MemoryAdvice::Allow { sessions, max_results }) => {

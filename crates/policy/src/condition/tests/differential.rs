@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{Condition, Past, Truth, input};
 
-/// What the library says: `None` for any error.
+/// Result of the library: `None` for any error.
 fn library(text: &str) -> Option<bool> {
     let program = Program::compile(text).ok()?;
     match program.execute(&Context::default()) {

@@ -1,4 +1,4 @@
-//! What is refused or remarked at load, and what is read from a condition for the index.
+//! Errors and remarks at load, and the parts of a condition that the index uses.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What conditions mean, one line each.
+//! Meaning of conditions, one line each.
 
 use super::{Truth, truth};
 

@@ -1,4 +1,4 @@
-//! What YAML allows and a document does not, with messages and positions.
+//! YAML that documents must not use, with messages and positions.
 
 use crate::document::read_document;
 

@@ -38,7 +38,7 @@ fn name() -> impl Strategy<Value = String> {
         .prop_map(str::to_owned)
 }
 
-/// What a record of kind `agent` says.
+/// Content of a record of kind `agent`.
 fn agent_part() -> impl Strategy<Value = (&'static str, Option<Registration>)> {
     let code = prop::sample::select(vec![
         "registered",

@@ -1,4 +1,4 @@
-//! What an agent spends is spent by those above it too.
+//! Spending of an agent counts for those above it too.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn agent(code: &str, principal: &str, micros: i64) -> Envelope {
     }
 }
 
-/// What the accounts of these principals have spent, in dollars.
+/// Spending of the accounts of these principals, in dollars.
 fn spent_by<const N: usize>(records: &[Envelope], principals: [&str; N]) -> [String; N] {
     let state = applied(records);
     // The rows are the state.

@@ -1,4 +1,4 @@
-//! What single records mean.
+//! Meaning of single records.
 
 use super::*;
 use crate::question::{ApprovalState, ApprovalView};

@@ -81,7 +81,7 @@ fn whole() -> TempDir {
     dir
 }
 
-/// What opening the folder says after one of its files was replaced.
+/// Error of opening the folder after one of its files was replaced.
 fn problem_with(file: &str, content: impl AsRef<[u8]>) -> String {
     let dir = whole();
     write(dir.path(), file, content);

@@ -34,7 +34,7 @@ struct Model {
 }
 
 impl Model {
-    /// Which rows are still there, newest first: young, and among the newest of their id.
+    /// Rows that are kept, newest first: young, and among the newest of their id.
     fn kept(&self) -> Vec<usize> {
         let mut kept = Vec::new();
         for (place, (row, at)) in self.rows.iter().enumerate().rev() {

@@ -402,7 +402,7 @@ fn a_last_line_that_was_cut_off_is_incomplete_wherever_it_was_cut() {
     ));
 }
 
-/// What no chain can show; the documentation says so.
+/// Manipulations that no chain can show; the documentation says so.
 #[test]
 fn a_log_that_was_cut_between_lines_is_verified() {
     let log = simple(5);
@@ -410,7 +410,7 @@ fn a_log_that_was_cut_between_lines_is_verified() {
     assert_eq!(verify([""; 0]), Outcome::Verified { entries: 0 });
 }
 
-/// What this hash does not fix; the documentation says so.
+/// Members that this hash does not fix; the documentation says so.
 #[test]
 fn the_same_bytes_under_another_name_have_the_same_hash() {
     let mut entry = simple(1).remove(0);

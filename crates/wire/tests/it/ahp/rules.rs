@@ -50,7 +50,7 @@ fn payload(kind: EventType) -> &'static str {
     }
 }
 
-/// How much of a refusal's text is promised.
+/// Length of a refusal's text that is promised.
 enum Text {
     Whole(&'static str),
     Start(&'static str),

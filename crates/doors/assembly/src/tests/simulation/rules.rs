@@ -36,7 +36,7 @@ pub(super) struct Rules {
     pub searches: Option<u32>,
     /// For how many minutes it is asked whether to deploy.
     pub asks: Option<i64>,
-    /// How often the same action suspends, and in how many seconds.
+    /// Number of repetitions that suspends, and the window in seconds.
     pub loops: Option<(i64, i64)>,
     /// Whether agents that want to be only observed may be.
     pub observes: bool,

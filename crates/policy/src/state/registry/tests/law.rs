@@ -79,7 +79,7 @@ fn rows_of(registry: &Registry) -> BTreeMap<String, Vec<u8>> {
     rows.into_iter().map(|row| (row.key, row.value.unwrap())).collect()
 }
 
-/// What is looked up, against the list of all agents.
+/// Lookups, against the list of all agents.
 fn lookups_are_true(registry: &Registry) -> Result<(), TestCaseError> {
     let all: Vec<&AgentInfo> = registry.list().collect();
     prop_assert!(all.is_sorted_by_key(|agent| &agent.principal));
