@@ -1,7 +1,8 @@
-//! For tests: ledgers in memory, and an attacker who can rewrite everything in a bundle but has no keys.
+//! For tests: ledgers in memory, a store that fails on command, and an attacker who can rewrite everything in a bundle but has no keys.
 
 mod forge;
 mod mutate;
+pub mod store;
 
 use proctor_core::decision::Effect;
 use proctor_core::digest::Digest;

@@ -1,9 +1,7 @@
 //! Ledgers, drafts and a store that fails on command.
 
-use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use proctor_core::id::{RecordId, SessionId};
 use proctor_core::random::SeededRandomness;
@@ -11,8 +9,9 @@ use proctor_core::record::{Envelope, RecordKind};
 use proctor_core::time::{Clock, ManualClock, Timestamp};
 use proctor_ledger::fsck::{ExpectedRow, Finding, FsckOptions, Refold, fsck};
 use proctor_ledger::keys::{Algorithm, SecretKey};
-use proctor_ledger::store::{Batch, SqliteStore, Store, StoreReader};
-use proctor_ledger::{Draft, Ledger, Options, StateRow, StoreError};
+use proctor_ledger::{Draft, Ledger, Options, StateRow};
+
+pub use proctor_test_forges::store::{Fault, FaultyStore};
 
 pub fn key() -> SecretKey {
     SecretKey::from_seed("example.com/ledger", Algorithm::Ed25519, &[7; 32]).unwrap()
@@ -73,10 +72,7 @@ impl World {
         let mut options = self.options();
         change(&mut options);
         self.open(dir).close();
-        let store = Arc::new(FaultyStore {
-            inner: SqliteStore::open(dir, options.durability).unwrap(),
-            faults: Mutex::new(VecDeque::new()),
-        });
+        let store = Arc::new(FaultyStore::open(dir, options.durability).unwrap());
         (Ledger::with_store(store.clone(), options).unwrap(), store)
     }
 }
@@ -109,76 +105,4 @@ pub fn check(dir: &Path) -> Vec<Finding> {
 
 pub fn assert_in_order(dir: &Path) {
     assert_eq!(check(dir), []);
-}
-
-pub enum Fault {
-    /// The commit does not happen.
-    Fail,
-    /// The commit happens, but an error is told.
-    CommitAndFail,
-    /// The commit happens after the test says so.
-    Block { entered: SyncSender<()>, go: Receiver<()> },
-}
-
-/// A store that does, for each commit, what was ordered; then what SQLite does.
-pub struct FaultyStore {
-    inner: SqliteStore,
-    faults: Mutex<VecDeque<Fault>>,
-}
-
-/// A commit that is stuck until it is let go.
-pub struct Stuck {
-    entered: Receiver<()>,
-    go: SyncSender<()>,
-}
-
-impl Stuck {
-    pub fn wait_until_stuck(&self) {
-        self.entered.recv().unwrap();
-    }
-
-    pub fn let_go(&self) {
-        self.go.send(()).unwrap();
-    }
-}
-
-impl FaultyStore {
-    pub fn order(&self, fault: Fault) {
-        self.faults.lock().unwrap().push_back(fault);
-    }
-
-    /// The next commit gets stuck.
-    pub fn stick(&self) -> Stuck {
-        let (entered_sender, entered) = sync_channel(1);
-        let (go, go_receiver) = sync_channel(1);
-        self.order(Fault::Block { entered: entered_sender, go: go_receiver });
-        Stuck { entered, go }
-    }
-}
-
-impl Store for FaultyStore {
-    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
-        let fault = self.faults.lock().unwrap().pop_front();
-        match fault {
-            Some(Fault::Fail) => return Err(StoreError::Full("ordered".to_owned())),
-            Some(Fault::CommitAndFail) => {
-                self.inner.commit(batch)?;
-                return Err(StoreError::Io("ordered".to_owned()));
-            }
-            Some(Fault::Block { entered, go }) => {
-                entered.send(()).unwrap();
-                go.recv().unwrap();
-            }
-            None => {}
-        }
-        self.inner.commit(batch)
-    }
-
-    fn purge(&self) -> Result<bool, StoreError> {
-        self.inner.purge()
-    }
-
-    fn reader(&self) -> Arc<dyn StoreReader> {
-        self.inner.reader()
-    }
 }

@@ -84,7 +84,7 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn crates() -> Vec<(String, PathBuf)> {
+fn all_crates() -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for (folder, prefix) in [(crates(), ""), (crates().join("doors"), "door-")] {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -113,7 +113,7 @@ fn sources(folder: &Path, each: &mut dyn FnMut(&Path, &str)) {
 fn crates_know_only_those_below_them() {
     let mut problems = Vec::new();
     let mut seen = 0;
-    for (crate_name, path) in crates() {
+    for (crate_name, path) in all_crates() {
         if ONLY_FOR_TESTS.contains(&crate_name.as_str()) {
             continue;
         }
