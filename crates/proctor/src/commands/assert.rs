@@ -3,7 +3,7 @@
 mod input;
 mod listing;
 mod load;
-mod places;
+mod positions;
 mod trace;
 
 use std::sync::Arc;
@@ -51,11 +51,11 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
     let evaluator =
         Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), output::note)
             .map_err(|error| error.to_string())?;
-    let place = Place::open(context, arguments)?;
+    let batch_recorder = BatchRecorder::open(context, arguments)?;
     let mut batch = evaluator.evaluate(&trace, &assertions);
     refuse_plugins(&mut batch);
     let raw = if from_ledger { None } else { recordable(&trace_text) };
-    place.record(&trace, raw, &assertions, &batch, evaluator.simulated)?;
+    batch_recorder.record(&trace, raw, &assertions, &batch, evaluator.simulated)?;
     evaluator.remember(rpc::cut(trace.head.trace_id.trim(), LONGEST_NAME), &assertions, &batch);
     if let Some(store) = evaluator.store() {
         store.flush();
@@ -106,24 +106,24 @@ fn recordable(trace: &str) -> Option<&RawValue> {
 }
 
 /// Recorder of the batch, if it is recorded at all.
-struct Place {
+struct BatchRecorder {
     recorder: Recorder,
     /// This process, if it owns the state directory: its ledger is signed at the end.
     owner: Option<Owner>,
 }
 
-impl Place {
-    fn open(context: &Context, arguments: &AssertArgs) -> Result<Place, Failure> {
+impl BatchRecorder {
+    fn open(context: &Context, arguments: &AssertArgs) -> Result<BatchRecorder, Failure> {
         let asked = context.config.state_is_named || arguments.session.is_some();
         if !asked || arguments.no_record {
-            return Ok(Place { recorder: Recorder::NOWHERE, owner: None });
+            return Ok(BatchRecorder { recorder: Recorder::NOWHERE, owner: None });
         }
         let access = Access::open(&context.config, COMMAND)?;
         let owner = match &access {
             Access::Owner(owner) => Some(owner.clone()),
             Access::Relay(_) => None,
         };
-        Ok(Place { recorder: recorder(&context.config, access), owner })
+        Ok(BatchRecorder { recorder: recorder(&context.config, access), owner })
     }
 
     fn record(
@@ -140,7 +140,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for BatchRecorder {
     fn drop(&mut self) {
         if let Some(owner) = &self.owner {
             owner.engine.finish();

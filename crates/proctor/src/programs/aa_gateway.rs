@@ -116,9 +116,9 @@ fn config(flags: &Flags) -> Result<Config, Failure> {
         std::env::current_dir().map_err(|error| Failure::from(format!("working directory: {error}")))?;
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let file = |name: &str| variable(name).map(PathBuf::from);
-    let places = places(flags, &variable)?;
+    let paths = gateway_paths(flags, &variable)?;
     let overrides = Overrides {
-        state: Some(places.state),
+        state: Some(paths.state),
         policy: Some(flags.policy.clone()),
         grpc: Some(flags.listen.unwrap_or(USUAL_ADDRESS)),
         tls: (
@@ -138,7 +138,7 @@ fn config(flags: &Flags) -> Result<Config, Failure> {
     }
     let mut config = Config::load(&directory, &overrides)?;
     if config.assembly.audit_dir.is_none() {
-        config.assembly.audit_dir = places.audit;
+        config.assembly.audit_dir = paths.audit;
     }
     match variable("AA_GATEWAY_OPEN").as_deref().map(OsStr::to_string_lossy).as_deref() {
         Some("1" | "true") => config.assembly.open = true,
@@ -169,7 +169,7 @@ fn config(flags: &Flags) -> Result<Config, Failure> {
 
 /// Paths of the gateway's files.
 #[derive(Debug, PartialEq, Eq)]
-struct Places {
+struct GatewayPaths {
     state: PathBuf,
     /// The folder of the audit log, if nothing names one.
     audit: Option<PathBuf>,
@@ -177,18 +177,24 @@ struct Places {
 
 /// `--db-path x/local.db` keeps its state in `x/local.proctor`; without it, `~/.aa/gateway.proctor`. Only for that one there is an audit log where
 /// the user's data is: others could not write it at the same time.
-fn places(flags: &Flags, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Places, Failure> {
+fn gateway_paths(
+    flags: &Flags,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<GatewayPaths, Failure> {
     if let Some(file) = &flags.db_path {
-        return Ok(Places { state: file.with_extension("proctor"), audit: None });
+        return Ok(GatewayPaths { state: file.with_extension("proctor"), audit: None });
     }
     if let Some(state) = variable("PROCTOR_STATE") {
-        return Ok(Places { state: PathBuf::from(state), audit: None });
+        return Ok(GatewayPaths { state: PathBuf::from(state), audit: None });
     }
     let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = folder("HOME")
         .ok_or_else(|| Failure::from("there is no home folder: set HOME, or give `--db-path`"))?;
     let data = folder("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local").join("share"));
-    Ok(Places { state: home.join(".aa").join("gateway.proctor"), audit: Some(data.join("aa").join("audit")) })
+    Ok(GatewayPaths {
+        state: home.join(".aa").join("gateway.proctor"),
+        audit: Some(data.join("aa").join("audit")),
+    })
 }
 
 /// Those of these variables that callers know and that are of no use here.
@@ -242,11 +248,11 @@ mod tests {
             let variable = |name: &str| {
                 variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
             };
-            let expected = Places { state: PathBuf::from(state), audit: audit.map(PathBuf::from) };
-            let found = places(&flags(arguments), &variable).map_err(|failure| failure.lines);
+            let expected = GatewayPaths { state: PathBuf::from(state), audit: audit.map(PathBuf::from) };
+            let found = gateway_paths(&flags(arguments), &variable).map_err(|failure| failure.lines);
             assert_eq!(found, Ok(expected), "{arguments:?} {variables:?}");
         }
-        let homeless = places(&flags(&[]), &|_| None).map_err(|failure| failure.lines);
+        let homeless = gateway_paths(&flags(&[]), &|_| None).map_err(|failure| failure.lines);
         assert!(homeless.unwrap_err().concat().contains("set HOME"));
     }
 

@@ -8,7 +8,7 @@ use proctor_core::json::Json;
 use proctor_wire::attest::MAX_ASSERTION_ID;
 use proctor_yaml::Position;
 
-use super::places::{Located, escaped};
+use super::positions::{Located, escaped};
 use crate::failure::Failure;
 use crate::output;
 

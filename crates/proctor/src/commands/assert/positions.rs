@@ -12,11 +12,11 @@ const DEEPEST: usize = 4;
 /// A value, and where its parts stand.
 pub(super) struct Located {
     pub(super) value: Json,
-    places: HashMap<String, Place>,
+    positions: HashMap<String, MemberPosition>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct MemberPosition {
     name: Position,
     value: Position,
 }
@@ -24,12 +24,12 @@ struct Place {
 impl Located {
     /// Start of the value at this pointer; the start of the file if that is not known.
     pub(super) fn value_at(&self, pointer: &str) -> Position {
-        self.places.get(pointer).map_or(Position::START, |place| place.value)
+        self.positions.get(pointer).map_or(Position::START, |position| position.value)
     }
 
     /// Start of the member name at this pointer.
     pub(super) fn name_at(&self, pointer: &str) -> Position {
-        self.places.get(pointer).map_or(Position::START, |place| place.name)
+        self.positions.get(pointer).map_or(Position::START, |position| position.name)
     }
 
     /// Reads JSON.
@@ -38,16 +38,16 @@ impl Located {
         let value = Json::parse(source)
             .map_err(|error| vec![format!("{file}:{}:{}: {}", error.line, error.column, error.problem)])?;
         let text = String::from_utf8_lossy(source);
-        Ok(Located { value, places: json_places(&text) })
+        Ok(Located { value, positions: json_positions(&text) })
     }
 
     /// Reads YAML.
     pub(super) fn read_yaml(file: &str, source: &[u8]) -> Result<Located, Vec<String>> {
         let root = proctor_yaml::parse(source, &YAML_LIMITS)
             .map_err(|errors| errors.iter().map(|error| format!("{file}:{error}")).collect::<Vec<_>>())?;
-        let mut places = HashMap::new();
-        yaml_places(&root, String::new(), 0, None, &mut places);
-        Ok(Located { value: root.to_json(), places })
+        let mut positions = HashMap::new();
+        yaml_positions(&root, String::new(), 0, None, &mut positions);
+        Ok(Located { value: root.to_json(), positions })
     }
 }
 
@@ -55,7 +55,7 @@ impl Located {
 #[derive(Default)]
 struct Walker {
     around: Vec<Around>,
-    places: HashMap<String, Place>,
+    positions: HashMap<String, MemberPosition>,
 }
 
 enum Around {
@@ -85,7 +85,7 @@ impl Walker {
         self.end();
     }
 
-    /// Notes the place of a value that begins here.
+    /// Notes the position of a value that begins here.
     fn begin(&mut self, at: Position) {
         if self.around.len() > DEEPEST {
             return;
@@ -103,7 +103,7 @@ impl Walker {
                 Around::Map { name: None } => {}
             }
         }
-        self.places.insert(pointer, Place { name: name_at, value: at });
+        self.positions.insert(pointer, MemberPosition { name: name_at, value: at });
     }
 
     /// A value has ended: the next one stands behind it.
@@ -122,7 +122,7 @@ pub(super) fn escaped(name: &str) -> String {
 }
 
 /// Positions of the parts of a JSON text. It is known to be one, so signs need no checking.
-fn json_places(text: &str) -> HashMap<String, Place> {
+fn json_positions(text: &str) -> HashMap<String, MemberPosition> {
     let mut walker = Walker::default();
     let mut at = Position::START;
     let mut characters = text.char_indices().peekable();
@@ -159,7 +159,7 @@ fn json_places(text: &str) -> HashMap<String, Place> {
             }
         }
     }
-    walker.places
+    walker.positions
 }
 
 fn after(at: Position, character: char) -> Position {
@@ -170,12 +170,12 @@ fn after(at: Position, character: char) -> Position {
 }
 
 /// Collects the positions of a YAML tree, down to `DEEPEST`.
-fn yaml_places(
+fn yaml_positions(
     node: &Node,
     pointer: String,
     depth: usize,
     name: Option<Position>,
-    places: &mut HashMap<String, Place>,
+    positions: &mut HashMap<String, MemberPosition>,
 ) {
     let at = node.alias.unwrap_or(node.at);
     // What an alias stands for was written elsewhere; only the alias itself is here.
@@ -183,33 +183,33 @@ fn yaml_places(
         match &node.value {
             Value::List(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    yaml_places(item, format!("{pointer}/{index}"), depth + 1, name, places);
+                    yaml_positions(item, format!("{pointer}/{index}"), depth + 1, name, positions);
                 }
             }
             Value::Map(entries) => {
                 for (key, value) in entries {
                     let pointer = format!("{pointer}/{}", escaped(&key.name));
-                    yaml_places(value, pointer, depth + 1, Some(key.at), places);
+                    yaml_positions(value, pointer, depth + 1, Some(key.at), positions);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => {}
         }
     }
-    places.insert(pointer, Place { name: name.unwrap_or(at), value: at });
+    positions.insert(pointer, MemberPosition { name: name.unwrap_or(at), value: at });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn places(located: &Located) -> Vec<String> {
+    fn positions(located: &Located) -> Vec<String> {
         let mut list: Vec<String> = located
-            .places
+            .positions
             .iter()
-            .map(|(pointer, place)| {
+            .map(|(pointer, position)| {
                 format!(
                     "{pointer} {}:{} {}:{}",
-                    place.name.line, place.name.column, place.value.line, place.value.column
+                    position.name.line, position.name.column, position.value.line, position.value.column
                 )
             })
             .collect();
@@ -222,7 +222,7 @@ mod tests {
         let text = "[\n {\"type\": \"a\", \"spec\": {\"x/y\": [1, true], \"\\\"ö\": null}},\n {}, -1.5e3 ]\n";
         let json = Located::read_json("f", text.as_bytes()).unwrap();
         let yaml = Located::read_yaml("f", text.as_bytes()).unwrap();
-        assert_eq!(places(&json), places(&yaml));
+        assert_eq!(positions(&json), positions(&yaml));
         assert_eq!(json.name_at("/0/spec/x~1y"), Position { line: 2, column: 25 });
         assert_eq!(json.value_at("/0/spec/\"ö"), Position { line: 2, column: 50 });
         assert_eq!(json.value_at("/2"), Position { line: 3, column: 6 });
