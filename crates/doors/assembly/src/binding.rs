@@ -44,14 +44,15 @@ struct Scan {
 
 #[derive(Debug, Clone, Copy)]
 struct Opened {
-    decision: RecordId,
+    /// Record and sequence.
+    decision: (RecordId, u64),
     let_through: bool,
     trace: Digest,
 }
 
 impl Bindings {
     /// Caches a decision. A decision that let the action through is not replaced by one that did not.
-    pub(super) fn open(&mut self, span: &Span, decision: RecordId, let_through: bool) {
+    pub(super) fn open(&mut self, span: &Span, decision: (RecordId, u64), let_through: bool) {
         let Some(key) = key(span) else { return };
         if !let_through && self.open.get(&key).is_some_and(|known| known.let_through) {
             return;
@@ -116,8 +117,8 @@ fn digest(parts: &[&str]) -> Digest {
 }
 
 impl AssemblyDoor {
-    /// Finds the decision of a report.
-    pub(super) fn bound(&self, caller: &Caller, agent: &str, span: &Span) -> Option<RecordId> {
+    /// Finds the decision of a report: its record and sequence.
+    pub(super) fn bound(&self, caller: &Caller, agent: &str, span: &Span) -> Option<(RecordId, u64)> {
         key(span)?;
         let known = lock(&self.inner.bindings).get(span);
         // A cached denial may follow a decision that let through before a restart, so the ledger is scanned as well.
@@ -153,7 +154,7 @@ impl AssemblyDoor {
             };
             let let_through = record.envelope.decision.is_some_and(Effect::lets_through);
             let span = Span { id: id.to_owned(), ..asked.clone() };
-            lock(&self.inner.bindings).open(&span, record.envelope.id, let_through);
+            lock(&self.inner.bindings).open(&span, (record.envelope.id, record.seq), let_through);
         }
     }
 }
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn a_trace_is_scanned_again_after_an_eviction() {
         let mut bindings = Bindings::default();
-        let id = RecordId::from_bytes([1; 16]);
+        let id = (RecordId::from_bytes([1; 16]), 7);
         bindings.open(&span("first", 0), id, true);
         assert!(bindings.begin_scan(&span("first", 9), at(0)));
         assert!(!bindings.begin_scan(&span("first", 9), at(9)), "nothing was forgotten");

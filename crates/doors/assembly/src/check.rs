@@ -223,9 +223,9 @@ impl AssemblyDoor {
                 let answer = self.engine().deliver_waiting(*undelivered, Wait::Task).await;
                 let mut said = response(&answer, pending.assurance, begun.elapsed().as_micros());
                 self.address_redactions(&caller, request, &mut said).await;
-                if let Some((id, _)) = answer.record() {
+                if let Some(record) = answer.record() {
                     let let_through = matches!(said.decision(), Decision::Allow | Decision::Redact);
-                    lock(&self.inner.bindings).open(&span, id, let_through);
+                    lock(&self.inner.bindings).open(&span, record, let_through);
                 }
                 return Ok(said);
             }

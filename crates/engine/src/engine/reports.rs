@@ -38,8 +38,8 @@ pub struct Event {
     pub id: String,
     /// The thing itself.
     pub data: Json,
-    /// The decision that it is the outcome of, if it binds to one.
-    pub decision: Option<RecordId>,
+    /// Record and sequence of the decision that it is the outcome of, if it binds to one.
+    pub decision: Option<(RecordId, u64)>,
     /// Ending of the decided action.
     pub ending: Ending,
     /// Cost as reported.
@@ -221,9 +221,9 @@ impl Engine {
         let mut records = vec![RecordDraft::new(envelope.clone(), Some(body))];
         let bound = match event.decision {
             None => None,
-            Some(decision) => {
+            Some((decision, sequence)) => {
                 let outcome = Outcome {
-                    sequence: None,
+                    sequence: Some(sequence),
                     decision,
                     ending: event.ending,
                     result: Json::Null,
