@@ -77,17 +77,49 @@ impl Rule {
 
     /// Whether upper and lower case can be the same to it.
     pub(super) fn knows_case(&self) -> bool {
-        !matches!(self, Rule::Matches(_) | Rule::NotMatches(_) | Rule::WordCount(_))
+        // Without a wildcard, here and below: a new check has to say which it is.
+        match self {
+            Rule::Matches(_) | Rule::NotMatches(_) | Rule::WordCount(_) => false,
+            Rule::Contains(_)
+            | Rule::All(_)
+            | Rule::Any(_)
+            | Rule::NotContains(_)
+            | Rule::Forbidden(_)
+            | Rule::StartsWith(_)
+            | Rule::EndsWith(_)
+            | Rule::Equals(_) => true,
+        }
     }
 
     /// Whether it asks what the strings inside a value say.
     pub(super) fn looks_inside(&self) -> bool {
-        !matches!(self, Rule::StartsWith(_) | Rule::EndsWith(_) | Rule::Equals(_) | Rule::WordCount(_))
+        match self {
+            Rule::StartsWith(_) | Rule::EndsWith(_) | Rule::Equals(_) | Rule::WordCount(_) => false,
+            Rule::Contains(_)
+            | Rule::All(_)
+            | Rule::Any(_)
+            | Rule::NotContains(_)
+            | Rule::Forbidden(_)
+            | Rule::Matches(_)
+            | Rule::NotMatches(_) => true,
+        }
     }
 
     /// Whether its failure cannot be softened.
     pub(super) fn is_always_hard(&self) -> bool {
-        matches!(self, Rule::Forbidden(_))
+        match self {
+            Rule::Forbidden(_) => true,
+            Rule::Contains(_)
+            | Rule::All(_)
+            | Rule::Any(_)
+            | Rule::NotContains(_)
+            | Rule::Matches(_)
+            | Rule::NotMatches(_)
+            | Rule::StartsWith(_)
+            | Rule::EndsWith(_)
+            | Rule::Equals(_)
+            | Rule::WordCount(_) => false,
+        }
     }
 
     /// The finding, worded to follow the name of the target.
