@@ -26,6 +26,7 @@ pub fn attacks() -> Vec<Attack> {
 
 const TEXT: u8 = 1;
 const CONTINUATION: u8 = 0;
+const CLOSE: u8 = 8;
 const FIN: u8 = 0x80;
 const MASKED: u8 = 0x80;
 /// How long the length is, where it is not in one byte.
@@ -35,8 +36,12 @@ const EIGHT_BYTES: u8 = 127;
 const UPGRADE: &str = "GET /ahp HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
 pub fn upgraded(server: &Server) -> TcpStream {
+    upgraded_at(server, "/ahp")
+}
+
+pub fn upgraded_at(server: &Server, path: &str) -> TcpStream {
     let mut stream = connect(server.http);
-    stream.write_all(UPGRADE.as_bytes()).unwrap();
+    stream.write_all(UPGRADE.replacen("/ahp", path, 1).as_bytes()).unwrap();
     let mut head = Vec::new();
     let mut byte = [0u8];
     while !head.ends_with(b"\r\n\r\n") {
@@ -67,7 +72,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// The next message; none when the server has ended the connection.
-fn receive(stream: &mut TcpStream) -> Option<Json> {
+pub fn receive(stream: &mut TcpStream) -> Option<Json> {
     loop {
         let mut head = [0u8; 2];
         stream.read_exact(&mut head).ok()?;
@@ -96,6 +101,10 @@ fn receive(stream: &mut TcpStream) -> Option<Json> {
 
 pub fn text_frame(message: &str) -> Vec<u8> {
     frame(FIN | TEXT, message.as_bytes())
+}
+
+pub fn close_frame() -> Vec<u8> {
+    frame(FIN | CLOSE, &[])
 }
 
 /// Sends a message, and waits for the next one.
