@@ -184,7 +184,7 @@ cases:
     steps: [{ check: { contxt: {} }, error: { code: INVALID_ARGUMENT } }]
 "#;
     assert_all_fail(&assembly::GRAMMAR, assembly, assembly::runners());
-    let attest = r#"
+    let attest = r"
 trace: { trace_id: t, output: { message: hi } }
 cases:
   - name: another status
@@ -193,6 +193,6 @@ cases:
     steps: [{ request: { method: nothing, params: {} }, error: { code: -32602 } }]
   - name: another id
     steps: [{ text: x, id: 1, error: { code: -32700 } }]
-"#;
+";
     assert_all_fail(&attest::GRAMMAR, attest, attest::runners());
 }
