@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proctor_policy::document::{Module, Position, Problem, read_document};
 use proctor_policy::policy::{Policy, Source, SourceRole, module_name};
+use proctor_system::describe;
 
 /// The most bytes of a source that are read; documents have a lower limit of their own.
 const MAX_SOURCE: u64 = 4 << 20;
@@ -110,14 +111,6 @@ pub fn read_bounded(path: &Path) -> Result<Vec<u8>, ReadFileError> {
         return Err(ReadFileError::Growing);
     }
     Ok(bytes)
-}
-
-fn describe(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 fn problem_in(file: &str, message: String) -> Problem {

@@ -13,7 +13,7 @@ use proctor_system::private::{self, PrivateError};
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), proctor_system::describe(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -21,7 +21,7 @@ pub enum StateDirError {
         source: std::io::Error,
     },
     /// Other users can write into the directory.
-    #[error("{}: others can write there, and could change what guards: run `chmod 700 {}`", .0.display(), .0.display())]
+    #[error("{}: other users can write to this folder, and could change keys and approvers: run `chmod 700 {}`", .0.display(), .0.display())]
     Shared(PathBuf),
     /// A private file cannot be read or written.
     #[error(transparent)]

@@ -20,7 +20,7 @@ pub enum SessionError {
     #[error("there is no session `{0}`: `proctor session list` shows them")]
     Unknown(String),
     /// Several sessions have this name.
-    #[error("`{named}` can be several sessions: {candidates}")]
+    #[error("`{named}` can be several sessions: {candidates}; use one of these ids")]
     Ambiguous {
         /// The name as given.
         named: String,
@@ -28,7 +28,7 @@ pub enum SessionError {
         candidates: String,
     },
     /// The session has no records.
-    #[error("there is no session {0}")]
+    #[error("there is no session `{0}`: `proctor session list` shows them")]
     NoRecords(SessionId),
 }
 

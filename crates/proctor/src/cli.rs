@@ -41,32 +41,40 @@ pub struct Cli {
 /// Flags that every command takes.
 #[derive(Debug, Clone, Args)]
 pub struct Common {
+    // Ordered after the flags of a command, with which clap would mix them.
     /// Print data as JSON.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     pub json: bool,
     /// State directory (default: `.proctor` beside `proctor.toml`, else in the working directory).
-    #[arg(long, global = true, env = "PROCTOR_STATE", value_name = "DIR")]
+    #[arg(long, global = true, display_order = 901, env = "PROCTOR_STATE", value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// Policy: a document, or a folder of documents.
-    #[arg(long, global = true, env = "PROCTOR_POLICY", value_name = "FILE|DIR")]
+    #[arg(long, global = true, display_order = 902, env = "PROCTOR_POLICY", value_name = "FILE|DIR")]
     pub policy: Option<PathBuf>,
     /// Answer once the operating system has the record (`process`), or once the disk has it (`power`).
-    #[arg(long, global = true, env = "PROCTOR_DURABILITY", value_enum, hide_possible_values = false)]
+    #[arg(
+        long,
+        global = true,
+        display_order = 903,
+        env = "PROCTOR_DURABILITY",
+        value_enum,
+        hide_possible_values = false
+    )]
     pub durability: Option<Durability>,
     /// Name of the agent that this user runs; becomes part of the principal, as in `uid:1000/NAME`.
-    #[arg(long, global = true, env = "PROCTOR_AGENT", value_name = "NAME")]
+    #[arg(long, global = true, display_order = 904, env = "PROCTOR_AGENT", value_name = "NAME")]
     pub agent: Option<String>,
     /// The agent's team.
-    #[arg(long, global = true, env = "PROCTOR_TEAM", value_name = "NAME")]
+    #[arg(long, global = true, display_order = 905, env = "PROCTOR_TEAM", value_name = "NAME")]
     pub team: Option<String>,
     /// The agent's organisation.
-    #[arg(long, global = true, env = "PROCTOR_ORG", value_name = "NAME")]
+    #[arg(long, global = true, display_order = 906, env = "PROCTOR_ORG", value_name = "NAME")]
     pub org: Option<String>,
     /// Trust file: the ledger keys and witnesses whose signatures count.
-    #[arg(long, global = true, env = "PROCTOR_TRUST", value_name = "FILE")]
+    #[arg(long, global = true, display_order = 907, env = "PROCTOR_TRUST", value_name = "FILE")]
     pub trust: Option<PathBuf>,
     /// Deny an action that is not recorded after this many milliseconds (default: 8000).
-    #[arg(long, global = true, env = "PROCTOR_ANSWER_MS", value_name = "MS")]
+    #[arg(long, global = true, display_order = 908, env = "PROCTOR_ANSWER_MS", value_name = "MS")]
     pub answer_ms: Option<u64>,
 }
 

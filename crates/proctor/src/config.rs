@@ -133,7 +133,7 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), proctor_system::describe(source))]
     Read {
         /// The file.
         path: PathBuf,

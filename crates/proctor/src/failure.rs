@@ -1,5 +1,7 @@
 //! Endings of commands: exit codes, and errors for people.
 
+use std::path::Path;
+
 use proctor_engine::EngineError;
 use proctor_engine::access::{AccessError, RelayError};
 use proctor_engine::approvers::CredentialError;
@@ -40,6 +42,11 @@ impl Failure {
     /// A failure with another exit code than 1.
     pub fn with_code(code: u8, message: impl Into<String>) -> Failure {
         Failure { code, lines: vec![message.into()] }
+    }
+
+    /// A failure of the operating system to read or write a path.
+    pub fn io(path: &Path, error: &std::io::Error) -> Failure {
+        Failure::from(format!("{}: {}", path.display(), proctor_system::describe(error)))
     }
 
     /// Several things at once.

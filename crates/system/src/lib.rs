@@ -9,6 +9,23 @@ use proctor_core::random::Randomness;
 use proctor_core::time::{Clock, Timestamp};
 use proctor_facts::PathResolver;
 
+/// Error text of the operating system for people: lowercase, without its number.
+///
+/// ```
+/// let error = std::fs::read("nowhere").unwrap_err();
+/// assert_eq!(proctor_system::describe(&error), "no such file or folder");
+/// ```
+pub fn describe(error: &std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        return "no such file or folder".to_owned();
+    }
+    let text = error.to_string();
+    let text = text.split(" (os error ").next().unwrap_or_default();
+    let mut characters = text.chars();
+    let first = characters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(characters).collect()
+}
+
 /// The machine's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), crate::describe(source))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -17,10 +17,10 @@ pub enum PrivateError {
         source: std::io::Error,
     },
     /// A secret that other users can read or write.
-    #[error("{}: others can read or write it: run `chmod 600 {}`", .0.display(), .0.display())]
+    #[error("{}: other users can read or write this file: run `chmod 600 {}`", .0.display(), .0.display())]
     SharedFile(PathBuf),
     /// A folder that other users can write to.
-    #[error("{}: others can write there, so no socket is put into it", .0.display())]
+    #[error("{}: other users can write to this folder, so no socket is made in it", .0.display())]
     SharedFolder(PathBuf),
 }
 

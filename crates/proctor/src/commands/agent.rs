@@ -49,14 +49,19 @@ fn list(context: &Context, all: bool) -> Outcome {
         let own = agent.registration.clone().unwrap_or_default();
         let or_dash = |text: &str, most: usize| output::shown(if text.is_empty() { "-" } else { text }, most);
         let shown = if agent.agent.is_empty() { &agent.principal } else { &agent.agent };
+        // A principal that never registered is listed because it is stopped.
+        let (depth, registered) = match &agent.registration {
+            Some(_) => (own.depth.to_string(), records::clock_time(agent.registered_at)),
+            None => ("-".to_owned(), "-".to_owned()),
+        };
         rows.push(vec![
             or_dash(shown, 60),
             orders::status(registry, agent).to_owned(),
             or_dash(&own.name, 24),
             or_dash(&agent.team, 16),
             or_dash(&own.risk, 8),
-            own.depth.to_string(),
-            records::clock_time(agent.registered_at),
+            depth,
+            registered,
         ]);
     }
     output::table(&rows)?;

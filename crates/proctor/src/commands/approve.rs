@@ -188,8 +188,8 @@ fn decide(context: &Context, arguments: &VerdictArgs, verdict: Verdict) -> Outco
     if context.json {
         output::data(&answer)?;
     } else {
-        let done = if verdict == Verdict::Allow { "allowed, once" } else { "refused" };
-        output::data(format!("{id} {done}, by {}", output::member(&answer, "approver")))?;
+        let done = if verdict == Verdict::Allow { "granted for one use" } else { "refused" };
+        output::data(format!("{id} {done} by {}", output::member(&answer, "approver")))?;
     }
     Ok(OK)
 }
@@ -213,7 +213,7 @@ fn watch(context: &Context) -> Outcome {
                 output::data(records::record_json(&reader, &record, true))?;
             } else {
                 let id = record.envelope.approval.map_or_else(String::new, |id| id.to_string());
-                output::data(format!("{}  {id}", records::line(&record).join("  ")))?;
+                output::data(format!("{}  {id}", records::line(&record)))?;
             }
         }
     }

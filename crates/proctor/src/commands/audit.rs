@@ -56,7 +56,7 @@ fn tail(context: &Context, arguments: &FilterArgs, lines: usize, follow: bool) -
         if context.json {
             output::data(records::record_json(&reader, record, false))
         } else {
-            output::data(records::line(record).join("  "))
+            output::data(records::line(record))
         }
     };
     for record in newest.iter().rev() {
@@ -79,8 +79,7 @@ fn tail(context: &Context, arguments: &FilterArgs, lines: usize, follow: bool) -
 /// The keys and witnesses that are trusted, if a file names them.
 pub(super) fn trust(context: &Context) -> Result<Option<Trust>, Failure> {
     let Some(file) = &context.config.trusted else { return Ok(None) };
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::from(format!("{}: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|error| Failure::io(file, &error))?;
     let trust = text.parse().map_err(|error| Failure::from(format!("{}: {error}", file.display())))?;
     Ok(Some(trust))
 }
@@ -115,12 +114,12 @@ fn export(context: &Context, arguments: &FilterArgs, file: Option<&Path>, tiles:
             chosen.push(record.map_err(|error| Failure::from(error.to_string()))?.seq);
         }
         if chosen.is_empty() {
-            return Err(Failure::from("no record fits"));
+            return Err(Failure::from("no record matches the filters"));
         }
         let closure = bundle::closure(&source, &chosen).map_err(|error| Failure::from(error.to_string()))?;
         Selection::Part(closure.seqs)
     };
-    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", file.display()));
+    let describe = |error: std::io::Error| Failure::io(file, &error);
     let mut out = BufWriter::new(File::create(file).map_err(describe)?);
     let bar = output::progress(reader.size().unwrap_or(0), "exporting");
     let report = bundle::export(&source, &selection, &mut out, &mut |done, _| bar.set_position(done))
@@ -205,7 +204,7 @@ fn check_proof(context: &Context) -> Outcome {
             let record = Json::parse(&proven.leaf).unwrap_or_default();
             output::data(out.with("record", record).with("signer_known", trust.is_some()))?;
         } else {
-            output::data(format!("record {seq} is among the {size} of {origin}{known}"))?;
+            output::data(format!("record {seq} is among the {size} records of {origin}{known}"))?;
             output::data(String::from_utf8_lossy(&proven.leaf))?;
         }
     }
@@ -216,10 +215,7 @@ fn check(context: &Context) -> Outcome {
     if !StateDir::new(&context.config.engine.state).exists()
         && !context.config.engine.state.join("ledger.db").exists()
     {
-        return Err(Failure::from(format!(
-            "there is no ledger in `{}`",
-            context.config.engine.state.display()
-        )));
+        return Err(proctor_ledger::ReadError::NotThere { dir: context.config.engine.state.clone() }.into());
     }
     let bar = output::progress(u64::MAX, "checking");
     // The engine applies a retraction before its next record; until then the rows are right without it.
@@ -258,6 +254,10 @@ fn check(context: &Context) -> Outcome {
 fn erase(context: &Context, record: &str, reason: &str) -> Outcome {
     let reader = open_reader(&context.config.engine.state)?;
     let sequence = records::sequence(&reader, record)?;
+    let size = reader.size()?;
+    if sequence >= size {
+        return Err(proctor_ledger::ReadError::NoRecord { seq: sequence, size }.into());
+    }
     let by = format!("uid:{}", rustix::process::getuid().as_raw());
     let command =
         Json::object().with("op", "erase").with("seq", sequence).with("by", by).with("reason", reason);

@@ -30,8 +30,7 @@ const IN_FLIGHT: usize = 1000;
 pub(super) fn run(context: &Context, records: u64) -> Outcome {
     let parent = context.config.engine.state.parent().unwrap_or(std::path::Path::new("."));
     let scratch = parent.join(format!(".proctor-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&scratch)
-        .map_err(|error| Failure::from(format!("{}: {error}", scratch.display())))?;
+    std::fs::create_dir_all(&scratch).map_err(|error| Failure::io(&scratch, &error))?;
     let measured = measure(&scratch, records.clamp(1000, 10_000_000));
     let _ = std::fs::remove_dir_all(&scratch);
     let rows = measured?;

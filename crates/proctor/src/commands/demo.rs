@@ -33,8 +33,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(super) fn run(context: &Context) -> Outcome {
     let folder = scratch()?;
     let policy = folder.join("policy.yaml");
-    std::fs::write(&policy, POLICY)
-        .map_err(|error| Failure::from(format!("{}: {error}", policy.display())))?;
+    std::fs::write(&policy, POLICY).map_err(|error| Failure::io(&policy, &error))?;
     let config = settings(&folder, &policy)?;
     let state = StateDir::new(&config.engine.state);
     state.create(&SystemRandomness)?;
@@ -281,7 +280,6 @@ fn scratch() -> Result<PathBuf, Failure> {
     let tail = proctor_core::hex::encode(tail);
     let folder = std::env::temp_dir().join(format!("proctor-demo-{tail}"));
     proctor_system::private::create_folder(&folder)?;
-    std::fs::create_dir_all(folder.join("work"))
-        .map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+    std::fs::create_dir_all(folder.join("work")).map_err(|error| Failure::io(&folder, &error))?;
     Ok(folder)
 }

@@ -118,7 +118,7 @@ pub(super) fn make_credential(
     }
     let key = if file.exists() {
         let key = read_key(file)?;
-        did.push(format!("took the approver credential {} of `{}`", file.display(), key.name()));
+        did.push(format!("found approver credential {} of `{}`", file.display(), key.name()));
         key
     } else {
         let name = match name {
@@ -131,9 +131,8 @@ pub(super) fn make_credential(
         let mut seed = [0u8; 32];
         SystemRandomness.fill(&mut seed);
         let key = SecretKey::from_seed(&name, Algorithm::Ed25519, &seed)
-            .map_err(|error| Failure::from(error.to_string()))?;
-        fs::create_dir_all(folder)
-            .map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+            .map_err(|error| Failure::from(format!("approver `{name}`: {error}")))?;
+        fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
         private::write(file, &key.encode())?;
         did.push(format!("made approver credential {}", file.display()));
         key
@@ -149,7 +148,7 @@ fn register(key: &SecretKey, state: &StateDir) -> Result<(), Failure> {
     if known.lines().any(|known| known == line.trim_end()) {
         return Ok(());
     }
-    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", file.display()));
+    let describe = |error: std::io::Error| Failure::io(&file, &error);
     let mut handle = fs::OpenOptions::new().create(true).append(true).open(&file).map_err(describe)?;
     handle.write_all(line.as_bytes()).map_err(describe)
 }
@@ -157,7 +156,7 @@ fn register(key: &SecretKey, state: &StateDir) -> Result<(), Failure> {
 /// Writes a file that is not there yet. True if it was written.
 fn write_new(file: &Path, text: &str) -> Result<bool, Failure> {
     let opened = fs::OpenOptions::new().write(true).create_new(true).open(file);
-    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", file.display()));
+    let describe = |error: std::io::Error| Failure::io(file, &error);
     match opened {
         Ok(mut handle) => handle.write_all(text.as_bytes()).map(|()| true).map_err(describe),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),

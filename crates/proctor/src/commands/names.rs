@@ -56,16 +56,15 @@ fn fill_attest_cache(program: &Path, version: &str) -> Result<PathBuf, Failure> 
     let dir = home.join(".attest").join("bin");
     let made = link(program, &dir, "attest-engine")?;
     let marker = dir.join(".engine-version");
-    std::fs::write(&marker, version)
-        .map_err(|error| Failure::from(format!("{}: {error}", marker.display())))?;
+    std::fs::write(&marker, version).map_err(|error| Failure::io(&marker, &error))?;
     Ok(made)
 }
 
 /// A link to this program under another name. A link that is there is replaced, a file is not.
 fn link(program: &Path, dir: &Path, name: &str) -> Result<PathBuf, Failure> {
-    std::fs::create_dir_all(dir).map_err(|error| Failure::from(format!("{}: {error}", dir.display())))?;
+    std::fs::create_dir_all(dir).map_err(|error| Failure::io(dir, &error))?;
     let link = dir.join(name);
-    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", link.display()));
+    let describe = |error: std::io::Error| Failure::io(&link, &error);
     match std::fs::read_link(&link) {
         Ok(target) if target == program => {}
         Ok(_) => {

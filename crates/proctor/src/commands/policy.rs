@@ -45,7 +45,7 @@ fn lint(context: &Context, path: Option<PathBuf>) -> Outcome {
         .or_else(|| context.config.engine.policy.clone())
         .ok_or_else(|| Failure::from("no policy is named: pass a file, or configure `policy`"))?;
     if let Err(error) = std::fs::metadata(&path) {
-        return Err(Failure::from(format!("{}: {error}", path.display())));
+        return Err(Failure::io(&path, &error));
     }
     match policy_files::load(&path) {
         Ok(policy) => lint_warnings(context, &path, &policy),
@@ -74,12 +74,13 @@ fn lint_warnings(context: &Context, path: &Path, policy: &Policy) -> Outcome {
             warning.file, warning.at.line, warning.at.column, warning.message
         ))?;
     }
-    let documents = policy.documents().len();
+    let (documents, rules) = (policy.documents().len(), policy.rule_count());
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
     output::data(format!(
-        "{}: {documents} document{}, {} rules, digest {}",
+        "{}: {documents} document{}, {rules} rule{}, digest {}",
         path.display(),
-        if documents == 1 { "" } else { "s" },
-        policy.rule_count(),
+        plural(documents),
+        plural(rules),
         policy.digest()
     ))?;
     Ok(OK)
@@ -265,20 +266,20 @@ fn explain(context: &Context, arguments: &ActionArgs) -> Outcome {
     if judgement.opinions.is_empty() {
         output::data("  nothing: the default decides")?;
     }
-    for opinion in &judgement.opinions {
+    let rows = judgement.opinions.iter().map(|opinion| {
         let place = if opinion.at.line == 0 {
             opinion.file.clone()
         } else {
             format!("{}:{}", opinion.file, opinion.at.line)
         };
-        let line = format!(
-            "  {}  {}  {}",
-            output::effect(opinion.effect),
-            opinion.rule,
-            output::shown(&opinion.reason, 200)
-        );
-        output::data(format!("{line}  {}", output::dim(&place)))?;
-    }
+        vec![
+            format!("  {}", output::effect(opinion.effect)),
+            opinion.rule.clone(),
+            output::shown(&opinion.reason, 200),
+            output::dim(&place),
+        ]
+    });
+    output::table(&rows.collect::<Vec<_>>())?;
     output::data("")?;
     output::data("what the rules saw:")?;
     if let Some(facts) = facts.get("action").and_then(Json::as_object) {

@@ -37,9 +37,9 @@ use proctor_system::SystemClock;
 enum TestFileError {
     #[error("{what} is a mapping")]
     NotAMapping { what: &'static str },
-    #[error("unknown key `{key}` in {what}: did you mean `{near}`?")]
+    #[error("unknown key `{key}` in {what}; did you mean `{near}`?")]
     MisspelledKey { key: String, what: &'static str, near: String },
-    #[error("unknown key `{key}` in {what}: known are {known}")]
+    #[error("unknown key `{key}` in {what}; known are {known}")]
     UnknownKey { key: String, what: &'static str, known: String },
     #[error("`cases` is a list of cases")]
     NoCases,
@@ -61,7 +61,7 @@ enum TestFileError {
     NoExpectation,
     #[error("`{0}` is not a decision: allow, deny, ask, modify, redact or defer")]
     NotADecision(String),
-    #[error("`{0}` is not a moment")]
+    #[error("`{0}` is not a moment: write it like 2026-11-15T20:45:00Z")]
     NotAMoment(String),
 }
 

@@ -75,8 +75,8 @@ pub fn filter(reader: &Reader, arguments: &FilterArgs) -> Result<Filter, Failure
         Some(word) => vec![word.parse::<RecordKind>().map_err(|()| {
             let known = RecordKind::ALL.map(RecordKind::word);
             match proctor_core::nearest(word, &known) {
-                Some(near) => Failure::from(format!("unknown kind `{word}`: did you mean `{near}`?")),
-                None => Failure::from(format!("unknown kind `{word}`: known are {}", known.join(", "))),
+                Some(near) => Failure::from(format!("unknown kind `{word}`; did you mean `{near}`?")),
+                None => Failure::from(format!("unknown kind `{word}`; known are {}", known.join(", "))),
             }
         })?],
     };
@@ -135,16 +135,21 @@ pub fn record_json(reader: &Reader, record: &Record, with_body: bool) -> Json {
     out
 }
 
-/// One line about a record.
-pub fn line(record: &Record) -> Vec<String> {
+/// One line about a record. Columns have a fixed width: how many lines follow is not known.
+pub fn line(record: &Record) -> String {
+    let session = session_text(record.envelope.session);
+    format!("{}  {session:<36}  {}", start(record), summary(&record.envelope))
+}
+
+/// The same without the session.
+pub fn line_of_session(record: &Record) -> String {
+    format!("{}  {}", start(record), summary(&record.envelope))
+}
+
+fn start(record: &Record) -> String {
     let envelope = &record.envelope;
-    vec![
-        record.seq.to_string(),
-        output::dim(&clock_time(envelope.time)),
-        envelope.kind.word().to_owned(),
-        session_text(envelope.session),
-        summary(envelope),
-    ]
+    let time = output::dim(&clock_time(envelope.time));
+    format!("{:>8}  {time}  {:<11}", record.seq, envelope.kind.word())
 }
 
 fn summary(envelope: &Envelope) -> String {
@@ -168,8 +173,11 @@ fn summary(envelope: &Envelope) -> String {
         | RecordKind::Outcome
         | RecordKind::Settlement
         | RecordKind::Alarm => {
-            let of = envelope.links.first().map_or_else(String::new, |link| format!(" of {link}"));
-            format!("{}{of} {}", shown(&envelope.code), shown(&envelope.tool)).trim().to_owned()
+            let what = format!("{} {}", shown(&envelope.code), shown(&envelope.tool));
+            match envelope.links.first() {
+                Some(link) => format!("{}  {}", what.trim(), output::dim(&format!("record {link}"))),
+                None => what.trim().to_owned(),
+            }
         }
         RecordKind::Agent => {
             let who = if envelope.agent.is_empty() { &envelope.principal } else { &envelope.agent };

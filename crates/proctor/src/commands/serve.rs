@@ -280,7 +280,7 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
 
 /// Listens on a socket; a path that is too long for the system leads to one that is not, and is linked to it.
 async fn bind_socket(link: &Path) -> Result<(UnixSocket, Option<PathBuf>), Failure> {
-    let fail = |path: &Path, error: std::io::Error| Failure::from(format!("{}: {error}", path.display()));
+    let fail = |path: &Path, error: std::io::Error| Failure::io(path, &error);
     let path = owner::socket_path(link);
     let linked = std::path::absolute(link).unwrap_or_else(|_| link.to_owned()) != path;
     if let Some(folder) = path.parent() {
@@ -308,9 +308,7 @@ async fn bind_socket(link: &Path) -> Result<(UnixSocket, Option<PathBuf>), Failu
 }
 
 fn read_tls(files: &TlsFiles) -> Result<ServerTls, Failure> {
-    let read = |path: &Path| {
-        std::fs::read(path).map_err(|error| Failure::from(format!("{}: {error}", path.display())))
-    };
+    let read = |path: &Path| std::fs::read(path).map_err(|error| Failure::io(path, &error));
     let authority = files.client_ca.as_deref().map(read).transpose()?;
     ServerTls::from_pem(&read(&files.certificate)?, &read(&files.key)?, authority.as_deref())
         .map_err(|problem| Failure::from(format!("{}: {problem}", files.certificate.display())))

@@ -107,10 +107,7 @@ fn show(context: &Context, reader: &Reader, session: SessionId) -> Outcome {
             output::data(records::record_json(reader, &record, true))?;
             continue;
         }
-        // Columns are of fixed width here: the session may be longer than memory.
-        let line = records::line(&record);
-        let part = |index: usize| line.get(index).map_or("", String::as_str);
-        output::data(format!("{:>8}  {}  {:<11}  {}", part(0), part(1), part(2), part(4)))?;
+        output::data(records::line_of_session(&record))?;
         let detail = match record.envelope.kind {
             RecordKind::Decision => target(reader, record.seq),
             RecordKind::Alarm => problem(reader, record.seq),
@@ -121,7 +118,9 @@ fn show(context: &Context, reader: &Reader, session: SessionId) -> Outcome {
         }
     }
     if !any {
-        return Err(Failure::from(format!("there is no session {session}")));
+        return Err(Failure::from(format!(
+            "there is no session `{session}`: `proctor session list` shows them"
+        )));
     }
     if !context.json {
         show_runs(reader, session)?;

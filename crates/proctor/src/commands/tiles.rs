@@ -66,7 +66,7 @@ fn entries(reader: &Reader, tile: TileId) -> Result<Vec<u8>, Failure> {
 
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     let file = folder.join(name);
-    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", file.display()));
+    let describe = |error: std::io::Error| Failure::io(&file, &error);
     if let Some(parent) = file.parent() {
         fs::create_dir_all(parent).map_err(describe)?;
     }

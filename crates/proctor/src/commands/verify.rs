@@ -15,7 +15,7 @@ use crate::output;
 
 pub(super) fn run(context: &Context, file: &Path, at_least: u64, derive: bool) -> Outcome {
     let trust = audit::trust(context)?;
-    let handle = File::open(file).map_err(|error| Failure::from(format!("{}: {error}", file.display())))?;
+    let handle = File::open(file).map_err(|error| Failure::io(file, &error))?;
     let length = handle.metadata().map_or(0, |metadata| metadata.len());
     let bar = output::progress(length, "verifying");
     let mut input = BufReader::with_capacity(1 << 20, handle);

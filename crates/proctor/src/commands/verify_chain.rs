@@ -20,7 +20,7 @@ pub(super) fn run(context: &Context, file: &Path) -> Outcome {
         verify(stdin, 0, "stdin")?
     } else {
         let name = file.display().to_string();
-        let handle = File::open(file).map_err(|error| Failure::from(format!("{name}: {error}")))?;
+        let handle = File::open(file).map_err(|error| Failure::io(file, &error))?;
         let length = handle.metadata().map_or(0, |metadata| metadata.len());
         verify(BufReader::with_capacity(1 << 16, handle), length, &name)?
     };
@@ -105,7 +105,7 @@ fn entries(verdict: &Verdict, extent: Option<Extent>) -> String {
     let (Verdict::Verified { entries }
     | Verdict::Incomplete { entries, .. }
     | Verdict::Tampered { entries, .. }) = verdict;
-    let before = if matches!(verdict, Verdict::Tampered { .. }) { " before it hold" } else { "" };
+    let before = if matches!(verdict, Verdict::Tampered { .. }) { " valid before it" } else { "" };
     let which =
         extent.map_or_else(String::new, |extent| format!(", {}", range(extent.first_seq, extent.last_seq)));
     format!("{entries}{before}{which}")

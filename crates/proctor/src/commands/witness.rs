@@ -21,14 +21,15 @@ use proctor_system::private;
 use proctor_system::{SystemClock, SystemRandomness};
 
 pub(super) fn run(context: &Context, folder: &Path, name: &str, ledger_key: Option<&str>) -> Outcome {
-    fs::create_dir_all(folder).map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+    fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
     let _lock = lock(folder)?;
     let key = witness_key(folder, name)?;
     let ledger = known_ledger(folder, ledger_key, context)?;
     let seen_file = folder.join("seen");
     // A witness that cannot read what it has seen must not sign anything.
     let seen = fs::read_to_string(&seen_file).map_err(|error| {
-        Failure::from(format!("{}: {error}: the witness has lost its memory", seen_file.display()))
+        let (file, problem) = (seen_file.display(), proctor_system::describe(&error));
+        Failure::from(format!("{file}: {problem}; restore it: a witness must know what it has cosigned"))
     })?;
     let verifier = key.verifier_key().clone();
     let describe = |error: String| Failure::from(format!("{}: {error}", seen_file.display()));
@@ -100,7 +101,7 @@ fn known_ledger(folder: &Path, given: Option<&str>, context: &Context) -> Result
     let known = match fs::read_to_string(&file) {
         Ok(known) => Some(known),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Failure::from(format!("{}: {error}", file.display()))),
+        Err(error) => return Err(Failure::io(&file, &error)),
     };
     if let Some(known) = known {
         let known = read(&known)?;
@@ -128,7 +129,7 @@ fn known_ledger(folder: &Path, given: Option<&str>, context: &Context) -> Result
 
 /// Replaces a file in one step: a crash leaves the old or the new one.
 fn replace(file: &Path, text: &str) -> Result<(), Failure> {
-    let describe = |error: std::io::Error| Failure::from(format!("{}: {error}", file.display()));
+    let describe = |error: std::io::Error| Failure::io(file, &error);
     let next = file.with_extension("next");
     fs::write(&next, text).map_err(describe)?;
     fs::File::open(&next).and_then(|handle| handle.sync_all()).map_err(describe)?;
@@ -140,9 +141,8 @@ fn replace(file: &Path, text: &str) -> Result<(), Failure> {
 
 /// Only one process at a time is this witness.
 fn lock(folder: &Path) -> Result<fs::File, Failure> {
-    let handle =
-        fs::File::open(folder).map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+    let handle = fs::File::open(folder).map_err(|error| Failure::io(folder, &error))?;
     rustix::fs::flock(&handle, rustix::fs::FlockOperation::LockExclusive)
-        .map_err(|error| Failure::from(format!("{}: {error}", folder.display())))?;
+        .map_err(|error| Failure::io(folder, &error.into()))?;
     Ok(handle)
 }

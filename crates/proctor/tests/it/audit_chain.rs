@@ -181,7 +181,7 @@ fn lines_that_cannot_be_read_are_found_and_shown_tamely() {
     for bad in ["\u{1b}[31mred", "{}", &log[1].replace("ToolCallIntercepted", "New\\u001b[2J")] {
         assert_eq!(problem(&[&log[0], bad, &log[1]]).0, "unreadable", "{bad}");
         let (_, printed, _) = verify(&[&log[0], bad, &log[1]]);
-        assert!(!printed.contains('\u{1b}') && printed.contains("1 before it hold, seq 0\n"), "{printed}");
+        assert!(!printed.contains('\u{1b}') && printed.contains("1 valid before it, seq 0\n"), "{printed}");
     }
 }
 

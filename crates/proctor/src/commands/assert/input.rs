@@ -71,13 +71,7 @@ fn read_bounded(path: &Path, most: u64) -> Result<(String, Vec<u8>), Failure> {
         File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
     };
     match read {
-        Err(error) => {
-            let problem = match error.kind() {
-                std::io::ErrorKind::NotFound => "no such file".to_owned(),
-                _ => error.to_string(),
-            };
-            Err(Failure::from(format!("{name}: {problem}")))
-        }
+        Err(error) => Err(Failure::from(format!("{name}: {}", proctor_system::describe(&error)))),
         Ok(_) if bytes.len() as u64 > most => {
             Err(Failure::from(format!("{name}: has more than the {most} bytes that are read")))
         }
