@@ -44,5 +44,6 @@ mod layers;
 mod mutations;
 mod policy_cli;
 mod rederive;
+mod snapshots;
 mod starters;
 mod tiles;
