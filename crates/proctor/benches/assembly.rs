@@ -16,6 +16,8 @@ mod agent;
 mod checks;
 #[path = "assembly/counted.rs"]
 mod counted;
+#[path = "attest/failure.rs"]
+mod failure;
 #[path = "assembly/floor.rs"]
 mod floor;
 #[path = "assembly/library.rs"]
@@ -35,6 +37,7 @@ mod table;
 
 use std::process::ExitCode;
 
+use failure::Failure;
 use measures::Bench;
 use options::{Extent, Options};
 use programs::Programs;
@@ -68,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: &Options) -> Result<(), String> {
+fn run(options: &Options) -> Result<(), Failure> {
     let programs = Programs::new()?;
     let before = load();
     let table = Bench { programs: &programs, counts: options.counts() }.run()?;

@@ -12,6 +12,8 @@
 
 #[path = "attest/counts.rs"]
 mod counts;
+#[path = "attest/failure.rs"]
+mod failure;
 #[path = "attest/floor.rs"]
 mod floor;
 #[path = "attest/inputs.rs"]
@@ -31,6 +33,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use counts::Counts;
+use failure::Failure;
 use measures::Bench;
 use options::{Extent, Options};
 use scratch::Scratch;
@@ -61,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: &Options) -> Result<(), String> {
+fn run(options: &Options) -> Result<(), Failure> {
     let scratch = Scratch::new()?;
     let engine = match options.engine.split_first() {
         Some((program, arguments)) => (found(program)?, arguments.to_vec()),
@@ -81,11 +84,11 @@ fn run(options: &Options) -> Result<(), String> {
 }
 
 /// A program's path that holds in every folder. Not resolved further: it may look at its own name.
-fn found(program: &str) -> Result<PathBuf, String> {
+fn found(program: &str) -> Result<PathBuf, Failure> {
     if !program.contains('/') {
         return Ok(program.into());
     }
-    std::path::absolute(program).map_err(|error| format!("`{program}`: {error}"))
+    Ok(std::path::absolute(program).map_err(|error| format!("`{program}`: {error}"))?)
 }
 
 /// Load average of the last minute, 5 and 15 minutes.

@@ -15,33 +15,55 @@ use proctor_policy::input::{FoundSecret, Input};
 use proctor_policy::question::{Answer, AnswerSource, Question};
 use proctor_policy::scan::{Finding, FindingKind, REDACTED_WHOLE, Scanner, redact};
 
+/// A law that an input broke, in words for the person who reads the failure.
+#[derive(Debug)]
+pub(crate) struct Violation(String);
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl From<String> for Violation {
+    fn from(text: String) -> Violation {
+        Violation(text)
+    }
+}
+
+impl From<&str> for Violation {
+    fn from(text: &str) -> Violation {
+        Violation(text.to_owned())
+    }
+}
+
 /// A document is read, or refused with a reason.
-pub(crate) fn document(data: &[u8]) -> Result<(), String> {
+pub(crate) fn document(data: &[u8]) -> Result<(), Violation> {
     match read_document("p", data) {
-        Err(problems) if problems.is_empty() => Err("refused without a reason".to_owned()),
+        Err(problems) if problems.is_empty() => Err("refused without a reason".into()),
         _ => Ok(()),
     }
 }
 
 /// An approval expression that is read evaluates, and its text reads back as itself.
-pub(crate) fn expression(data: &[u8]) -> Result<(), String> {
+pub(crate) fn expression(data: &[u8]) -> Result<(), Violation> {
     let text = String::from_utf8_lossy(data);
     let Ok(expression) = Expression::parse(&text) else { return Ok(()) };
     let _ = expression.requires_approval(&Facts::default(), &|_| None);
     if Expression::parse(&expression.to_string()).as_ref() == Ok(&expression) {
         Ok(())
     } else {
-        Err(format!("`{expression}` does not read back"))
+        Err(format!("`{expression}` does not read back").into())
     }
 }
 
 /// A condition that compiles evaluates, every time to the same.
-pub(crate) fn condition(data: &[u8]) -> Result<(), String> {
+pub(crate) fn condition(data: &[u8]) -> Result<(), Violation> {
     let text = String::from_utf8_lossy(data);
     if let Ok(condition) = Condition::compile(&text) {
         for input in inputs() {
             if condition.evaluate_alone(&input, &Yes) != condition.evaluate_alone(&input, &Yes) {
-                return Err(format!("`{text}` is not deterministic"));
+                return Err(format!("`{text}` is not deterministic").into());
             }
         }
     }
@@ -49,7 +71,7 @@ pub(crate) fn condition(data: &[u8]) -> Result<(), String> {
 }
 
 /// Findings fit their text and are ordered; redaction removes them.
-pub(crate) fn scan(data: &[u8]) -> Result<(), String> {
+pub(crate) fn scan(data: &[u8]) -> Result<(), Violation> {
     let text = String::from_utf8_lossy(data);
     let scanner = Scanner::standard();
     let findings = scanner.scan(&text);
@@ -57,14 +79,14 @@ pub(crate) fn scan(data: &[u8]) -> Result<(), String> {
 
     let redacted = redact(&text, &findings);
     if findings.is_empty() && redacted != text {
-        return Err("a text without findings was changed".to_owned());
+        return Err("a text without findings was changed".into());
     }
     if !findings.is_empty() && redacted == REDACTED_WHOLE && text != REDACTED_WHOLE {
-        return Err("a finding of the scanner did not fit its own text".to_owned());
+        return Err("a finding of the scanner did not fit its own text".into());
     }
     let (cut, reported) = scanner.redact_text(&text, "$", &|_| false);
     if cut != redact(&text, &scanner.scan_claimed(&text)) || reported.len() > findings.len() {
-        return Err("cutting and redacting gave different texts".to_owned());
+        return Err("cutting and redacting gave different texts".into());
     }
     let labels = label_spans(&redacted);
     let again = scanner.scan(&redacted);
@@ -75,35 +97,36 @@ pub(crate) fn scan(data: &[u8]) -> Result<(), String> {
                 "{} is still there after the cut, at {}",
                 finding.kind.name(),
                 finding.offset
-            ));
+            )
+            .into());
         }
         let starts_in_label =
             labels.iter().any(|&(start, end)| start <= finding.offset && finding.offset < end);
         if starts_in_label && finding.kind.priority() == 2 {
-            return Err(format!("{} was found in a label, at {}", finding.kind.name(), finding.offset));
+            return Err(format!("{} was found in a label, at {}", finding.kind.name(), finding.offset).into());
         }
     }
     Ok(())
 }
 
-fn check_findings(text: &str, findings: &[Finding]) -> Result<(), String> {
+fn check_findings(text: &str, findings: &[Finding]) -> Result<(), Violation> {
     for finding in findings {
         if finding.offset >= finding.end || text.get(finding.offset..finding.end).is_none() {
-            return Err(format!("{finding:?} does not fit a text of {} bytes", text.len()));
+            return Err(format!("{finding:?} does not fit a text of {} bytes", text.len()).into());
         }
     }
     for pair in findings.windows(2) {
         if let [first, second] = pair
             && first.offset > second.offset
         {
-            return Err(format!("{first:?} stands before {second:?}"));
+            return Err(format!("{first:?} stands before {second:?}").into());
         }
     }
     for kind in FindingKind::ALL {
         let mut end = 0;
         for finding in findings.iter().filter(|finding| finding.kind == kind) {
             if finding.offset < end {
-                return Err(format!("{finding:?} overlaps another finding of its kind"));
+                return Err(format!("{finding:?} overlaps another finding of its kind").into());
             }
             end = finding.end;
         }

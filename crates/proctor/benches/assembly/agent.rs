@@ -9,6 +9,7 @@ use proctor_wire::assembly::proto::common::v1::{AgentId, Decision};
 use tokio::runtime::Runtime;
 
 use crate::checks::Checks;
+use crate::failure::Failure;
 
 /// Checks that are kept in flight.
 pub const IN_FLIGHT: usize = 64;
@@ -31,7 +32,7 @@ pub struct Agent {
 
 impl Agent {
     /// Connects and registers with a proof. One thread is all that the agent has: what it waits for is the gateway.
-    pub fn registered(endpoint: &str) -> Result<Agent, String> {
+    pub fn registered(endpoint: &str) -> Result<Agent, Failure> {
         let identity = Identity::generate([7; 32]);
         let (runtime, client) = connected(endpoint, single)?;
         let agent = AgentId { agent_id: identity.did(), team_id: "bench".to_owned(), ..Default::default() };
@@ -49,13 +50,13 @@ impl Agent {
     }
 
     /// The same agent, which asks there as well. It does not register: a floor knows nobody.
-    pub fn at(&self, endpoint: &str) -> Result<Agent, String> {
+    pub fn at(&self, endpoint: &str) -> Result<Agent, Failure> {
         let (runtime, client) = connected(endpoint, single)?;
         Ok(Agent { runtime, client, checks: Arc::new(self.checks.renumbered()) })
     }
 
     /// Asks once, and says how long the answer took.
-    pub fn ask(&self) -> Result<Duration, String> {
+    pub fn ask(&self) -> Result<Duration, Failure> {
         let request = self.checks.next();
         let begin = Instant::now();
         let answer = self.runtime.block_on(self.client.check(request));
@@ -64,11 +65,12 @@ impl Agent {
         if answer.decision() == Decision::Allow {
             return Ok(took);
         }
-        Err(format!("a check was answered with {}: {}", answer.decision().as_str_name(), answer.reason))
+        Err(format!("a check was answered with {}: {}", answer.decision().as_str_name(), answer.reason)
+            .into())
     }
 
     /// Asks so often, one at a time.
-    pub fn ask_often(&self, count: usize, times: &mut Vec<Duration>) -> Result<(), String> {
+    pub fn ask_often(&self, count: usize, times: &mut Vec<Duration>) -> Result<(), Failure> {
         for _ in 0..count {
             times.push(self.ask()?);
         }
@@ -76,7 +78,7 @@ impl Agent {
     }
 
     /// Keeps 64 checks in flight on a connection of its own; says how many were answered, and how long that took.
-    pub fn keep_in_flight(&self, until: Until) -> Result<(u64, Duration), String> {
+    pub fn keep_in_flight(&self, until: Until) -> Result<(u64, Duration), Failure> {
         let (runtime, client) = connected(self.client.endpoint(), many)?;
         let begin = Instant::now();
         let first = self.checks.asked();
@@ -90,11 +92,11 @@ impl Agent {
                             let answer =
                                 client.check(checks.next()).await.map_err(|error| error.to_string())?;
                             if answer.decision() != Decision::Allow {
-                                return Err(format!(
+                                return Err(Failure::from(format!(
                                     "a check was answered with {}: {}",
                                     answer.decision().as_str_name(),
                                     answer.reason
-                                ));
+                                )));
                             }
                             answered += 1;
                         }
@@ -106,7 +108,7 @@ impl Agent {
             for caller in callers {
                 sum += caller.await.map_err(|error| error.to_string())??;
             }
-            Ok::<_, String>(sum)
+            Ok::<_, Failure>(sum)
         })?;
         Ok((answered, begin.elapsed()))
     }
@@ -119,7 +121,7 @@ fn goes_on(until: Until, begin: Instant, asked: u64) -> bool {
     }
 }
 
-fn connected(endpoint: &str, threads: fn() -> tokio::runtime::Builder) -> Result<(Runtime, Client), String> {
+fn connected(endpoint: &str, threads: fn() -> tokio::runtime::Builder) -> Result<(Runtime, Client), Failure> {
     let runtime = threads().enable_all().build().map_err(|error| format!("no threads: {error}"))?;
     let client = runtime
         .block_on(Client::connect(endpoint, Options::default()))

@@ -8,11 +8,13 @@ use proctor_ledger::Reader;
 use proctor_ledger::store::{Filter, Order};
 use proctor_wire::assembly::chain::{Entry, EventType, Outcome, Verifier};
 
+use crate::failure::Failure;
+
 /// The audit log in its folder.
 const LOG: &str = "gateway-default.jsonl";
 
 /// Every answered check is one decision in the ledger.
-pub fn in_ledger(state: &Path, answered: u64) -> Result<(), String> {
+pub fn in_ledger(state: &Path, answered: u64) -> Result<(), Failure> {
     let reader = Reader::open(state).map_err(|error| error.to_string())?;
     let filter = Filter { kinds: vec![RecordKind::Decision], ..Filter::default() };
     let mut found = 0;
@@ -24,7 +26,7 @@ pub fn in_ledger(state: &Path, answered: u64) -> Result<(), String> {
 }
 
 /// Every answered check is one line in the audit log, and the log is whole.
-pub fn in_log(folder: &Path, answered: u64) -> Result<(), String> {
+pub fn in_log(folder: &Path, answered: u64) -> Result<(), Failure> {
     let path = folder.join(LOG);
     let describe = |error: std::io::Error| format!("{}: {error}", path.display());
     let file = std::fs::File::open(&path).map_err(describe)?;
@@ -39,13 +41,13 @@ pub fn in_log(folder: &Path, answered: u64) -> Result<(), String> {
     }
     match verifier.finish() {
         Outcome::Verified { .. } => same("checks in the audit log", found, answered),
-        other => Err(format!("{}: {other:?}", path.display())),
+        other => Err(format!("{}: {other:?}", path.display()).into()),
     }
 }
 
-fn same(what: &str, found: u64, answered: u64) -> Result<(), String> {
+fn same(what: &str, found: u64, answered: u64) -> Result<(), Failure> {
     if found == answered {
         return Ok(());
     }
-    Err(format!("{found} {what} after {answered} answers"))
+    Err(format!("{found} {what} after {answered} answers").into())
 }

@@ -19,6 +19,8 @@ use proctor_wire::assembly::proto::policy::v1::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
+use crate::failure::Failure;
+
 /// Set in the environment of a floor's process: `grpc`, or the path of a socket.
 const VARIABLE: &str = "ASSEMBLY_BENCH_FLOOR";
 
@@ -26,16 +28,16 @@ const VARIABLE: &str = "ASSEMBLY_BENCH_FLOOR";
 pub const READY: &str = "server listening on TCP ";
 
 /// A gateway that answers every check at once.
-pub fn grpc() -> Result<Command, String> {
+pub fn grpc() -> Result<Command, Failure> {
     this_program("grpc".as_ref())
 }
 
 /// A server that sends back what it reads.
-pub fn echo(socket: &Path) -> Result<Command, String> {
+pub fn echo(socket: &Path) -> Result<Command, Failure> {
     this_program(socket)
 }
 
-fn this_program(role: &Path) -> Result<Command, String> {
+fn this_program(role: &Path) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
     let mut command = Command::new(program);
     command.env(VARIABLE, role);
@@ -89,7 +91,7 @@ impl PolicyService for Nothing {
 }
 
 /// As the gateway serves.
-fn serve_nothing() -> Result<(), String> {
+fn serve_nothing() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -103,10 +105,10 @@ fn serve_nothing() -> Result<(), String> {
         let routes = Router::new().route_service("/assembly.policy.v1.PolicyService/{*method}", service);
         serve(listener, routes, ListenOptions::default(), CancellationToken::new()).await
     });
-    outcome.map_err(|error| error.to_string())
+    Ok(outcome.map_err(|error| error.to_string())?)
 }
 
-fn send_back(socket: &Path) -> Result<(), String> {
+fn send_back(socket: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| error.to_string();
     let listener = std::os::unix::net::UnixListener::bind(socket).map_err(failed)?;
     println!("socket {READY}{}", socket.display());

@@ -10,6 +10,7 @@ use proctor_wire::assembly::handshake;
 use proctor_wire::assembly::proto::common::v1::Decision;
 
 use crate::checks::Checks;
+use crate::failure::Failure;
 
 /// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,7 +26,7 @@ pub struct Library {
 
 impl Library {
     /// Connects to the runtime of this agent, and proves that it speaks for it.
-    pub fn connected(socket: &Path, agent: &str, checks: Checks) -> Result<Library, String> {
+    pub fn connected(socket: &Path, agent: &str, checks: Checks) -> Result<Library, Failure> {
         let mut library = Library::open(socket, checks, false)?;
         let mut decoder = ServerDecoder::new();
         let challenge = library.next(&mut decoder)?;
@@ -38,18 +39,18 @@ impl Library {
     }
 
     /// Connects to the floor.
-    pub fn at_echo(socket: &Path, checks: Checks) -> Result<Library, String> {
+    pub fn at_echo(socket: &Path, checks: Checks) -> Result<Library, Failure> {
         Library::open(socket, checks, true)
     }
 
-    fn open(socket: &Path, checks: Checks, is_echo: bool) -> Result<Library, String> {
+    fn open(socket: &Path, checks: Checks, is_echo: bool) -> Result<Library, Failure> {
         let stream = UnixStream::connect(socket).map_err(|error| format!("{}: {error}", socket.display()))?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
         Ok(Library { stream, checks, out: Vec::new(), room: vec![0; 64 * 1024], is_echo })
     }
 
     /// Asks once, and says how long the answer took.
-    pub fn ask(&mut self) -> Result<Duration, String> {
+    pub fn ask(&mut self) -> Result<Duration, Failure> {
         self.out.clear();
         let query = ClientFrame::PolicyQuery(self.checks.next());
         query.encode(&mut self.out).map_err(|error| error.to_string())?;
@@ -68,12 +69,13 @@ impl Library {
                 "a query was answered with {}: {}",
                 answer.decision().as_str_name(),
                 answer.reason
-            )),
-            other => Err(format!("a query was answered with a {}", other.kind())),
+            )
+            .into()),
+            other => Err(format!("a query was answered with a {}", other.kind()).into()),
         }
     }
 
-    fn next(&mut self, decoder: &mut ServerDecoder) -> Result<ServerFrame, String> {
+    fn next(&mut self, decoder: &mut ServerDecoder) -> Result<ServerFrame, Failure> {
         loop {
             if let Some(frame) = decoder.next_frame().map_err(|error| error.to_string())? {
                 return Ok(frame);
@@ -81,7 +83,7 @@ impl Library {
             let count = self.stream.read(&mut self.room).map_err(|error| format!("the runtime: {error}"))?;
             let read = self.room.get(..count).unwrap_or_default();
             if read.is_empty() || !decoder.feed(read).is_empty() {
-                return Err("the runtime closed the connection".to_owned());
+                return Err("the runtime closed the connection".into());
             }
         }
     }

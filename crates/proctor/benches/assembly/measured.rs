@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::agent::{Agent, Until};
 use crate::counted;
+use crate::failure::Failure;
 use crate::process::Process;
 use crate::programs::Gateway;
 
@@ -25,13 +26,13 @@ pub struct Measured {
 
 impl Measured {
     /// A gateway, with an agent that has registered.
-    pub fn gateway(gateway: Gateway) -> Result<Measured, String> {
+    pub fn gateway(gateway: Gateway) -> Result<Measured, Failure> {
         let agent = Agent::registered(&gateway.endpoint())?;
         Ok(Measured::new(gateway.process, Some((gateway.state, gateway.audit)), agent))
     }
 
     /// A floor, which gets the same checks as a gateway.
-    pub fn floor(process: Process, like: &Agent) -> Result<Measured, String> {
+    pub fn floor(process: Process, like: &Agent) -> Result<Measured, Failure> {
         let agent = like.at(&format!("http://{}", process.place))?;
         Ok(Measured::new(process, None, agent))
     }
@@ -42,21 +43,21 @@ impl Measured {
     }
 
     /// Asks so often, one at a time.
-    pub fn ask(&mut self, count: usize) -> Result<(), String> {
+    pub fn ask(&mut self, count: usize) -> Result<(), Failure> {
         let (before, asked) = (self.process.processor_time()?, self.agent.checks.asked());
         self.agent.ask_often(count, &mut self.times)?;
         self.cost_since(before, asked)
     }
 
     /// Keeps many in flight.
-    pub fn keep_in_flight(&mut self, until: Until) -> Result<(), String> {
+    pub fn keep_in_flight(&mut self, until: Until) -> Result<(), Failure> {
         let (before, asked) = (self.process.processor_time()?, self.agent.checks.asked());
         let (answered, time) = self.agent.keep_in_flight(until)?;
         self.in_flight = (self.in_flight.0 + answered, self.in_flight.1 + time);
         self.cost_since(before, asked)
     }
 
-    fn cost_since(&mut self, before: Duration, asked: u64) -> Result<(), String> {
+    fn cost_since(&mut self, before: Duration, asked: u64) -> Result<(), Failure> {
         self.busy += self.process.processor_time()?.saturating_sub(before);
         self.answers += self.agent.checks.asked() - asked;
         Ok(())
@@ -73,7 +74,7 @@ impl Measured {
     }
 
     /// Ends it, and makes sure that every answer is on record. Gives their number.
-    pub fn end(self) -> Result<u64, String> {
+    pub fn end(self) -> Result<u64, Failure> {
         let answers = self.agent.checks.asked();
         drop(self.agent);
         let Some((state, audit)) = self.records else { return Ok(answers) };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::agent::{Agent, IN_FLIGHT, Until};
 use crate::counted;
+use crate::failure::Failure;
 use crate::library::Library;
 use crate::measured::Measured;
 use crate::options::Counts;
@@ -21,11 +22,11 @@ pub struct Bench<'a> {
     pub counts: Counts,
 }
 
-type Measure<'a> = fn(&Bench<'a>, &mut Table) -> Result<(), String>;
+type Measure<'a> = fn(&Bench<'a>, &mut Table) -> Result<(), Failure>;
 
 impl<'a> Bench<'a> {
     /// Runs every measure. The first answer that is not as it should be ends all of them.
-    pub fn run(&self) -> Result<Table, String> {
+    pub fn run(&self) -> Result<Table, Failure> {
         let mut table = Table::default();
         let measures: [(&str, Measure<'a>); 6] = [
             ("start", Self::start),
@@ -41,7 +42,7 @@ impl<'a> Bench<'a> {
         Ok(table)
     }
 
-    fn start(&self, table: &mut Table) -> Result<(), String> {
+    fn start(&self, table: &mut Table) -> Result<(), Failure> {
         let policy = self.programs.file("policy.yaml", ONE_RULE)?;
         let old = self.programs.fresh("x.db");
         self.programs.gateway_of(&policy, &old, false)?.process.end()?;
@@ -67,7 +68,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn idle_memory(&self, table: &mut Table) -> Result<(), String> {
+    fn idle_memory(&self, table: &mut Table) -> Result<(), Failure> {
         let gateway = self.programs.gateway(ONE_RULE, false)?;
         let floor = self.programs.empty_gateway()?;
         let (runtime, _) = self.programs.runtime(RUNTIME_AGENT, Some(&gateway.socket()))?;
@@ -80,7 +81,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn one_at_a_time(&self, table: &mut Table) -> Result<(), String> {
+    fn one_at_a_time(&self, table: &mut Table) -> Result<(), Failure> {
         let policies = [("one rule", ONE_RULE), ("balanced policy", BALANCED)];
         let mut gateways = Vec::new();
         for (_, policy) in policies {
@@ -116,7 +117,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn many_in_flight(&self, table: &mut Table) -> Result<(), String> {
+    fn many_in_flight(&self, table: &mut Table) -> Result<(), Failure> {
         const TURNS: u32 = 3;
         let mut gateways = Vec::new();
         for with_audit in [false, true] {
@@ -152,7 +153,7 @@ impl<'a> Bench<'a> {
     }
 
     /// A runtime with a gateway behind it, with an empty one, and with rules of its own: what each adds can be seen.
-    fn socket(&self, table: &mut Table) -> Result<(), String> {
+    fn socket(&self, table: &mut Table) -> Result<(), Failure> {
         let gateway = self.programs.gateway(ONE_RULE, false)?;
         let (by_socket, by_network) = (gateway.socket(), gateway.endpoint());
         let checks = Agent::registered(&by_network)?.checks;
@@ -207,7 +208,7 @@ impl<'a> Bench<'a> {
     }
 
     /// One agent asks for long. What changes for the floor as well is the machine.
-    fn long_life(&self, table: &mut Table) -> Result<(), String> {
+    fn long_life(&self, table: &mut Table) -> Result<(), Failure> {
         const TURNS: usize = 10;
         let mut gateways = vec![Measured::gateway(self.programs.gateway(WATCHFUL, false)?)?];
         let mut floor = self.floor_like(&gateways)?;
@@ -229,7 +230,7 @@ impl<'a> Bench<'a> {
             }
         }
         let [early, floor_early, late, floor_late] = seen[..] else {
-            return Err("a measure is missing".to_owned());
+            return Err("a measure is missing".into());
         };
         table.row(
             &format!(
@@ -252,7 +253,7 @@ impl<'a> Bench<'a> {
     }
 
     /// A floor that gets the same checks as the first of these.
-    fn floor_like(&self, gateways: &[Measured]) -> Result<Measured, String> {
+    fn floor_like(&self, gateways: &[Measured]) -> Result<Measured, Failure> {
         let like = gateways.first().ok_or("there is no gateway")?;
         Measured::floor(self.programs.empty_gateway()?, &like.agent)
     }

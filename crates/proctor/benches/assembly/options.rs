@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::failure::Failure;
+
 pub const USAGE: &str = "usage: cargo bench -p proctor --bench assembly -- [--seconds N] [--quick | --check]";
 
 /// Amount of work.
@@ -44,7 +46,7 @@ pub struct Counts {
 
 impl Options {
     /// Reads the words of the command line; nothing if there is nothing to do.
-    pub fn read(words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+    pub fn read(words: impl Iterator<Item = String>) -> Result<Option<Options>, Failure> {
         let words: Vec<String> = words.collect();
         let has = |flag: &str| words.iter().any(|word| word == flag);
         // `cargo bench` says so; `cargo test` gives the words that are meant for its own harness.
@@ -68,7 +70,7 @@ impl Options {
                         .ok_or_else(|| format!("`--seconds {value}`: give a number from 1 to 3600"))?;
                     options.time = Duration::from_secs(seconds);
                 }
-                other => return Err(format!("`{other}` is not known")),
+                other => return Err(format!("`{other}` is not known").into()),
             }
         }
         Ok(Some(options))

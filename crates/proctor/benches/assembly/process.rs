@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::failure::Failure;
+
 /// Time limit of a process for being ready, and for ending.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -42,7 +44,7 @@ impl Process {
         sign: &'static str,
         stream: Stream,
         errors: &Path,
-    ) -> Result<Process, String> {
+    ) -> Result<Process, Failure> {
         let file = std::fs::File::create(errors).map_err(|error| format!("{}: {error}", errors.display()))?;
         command.stdin(Stdio::piped());
         match stream {
@@ -78,7 +80,7 @@ impl Process {
     }
 
     /// Asks it to end, and waits until it has.
-    pub fn end(mut self) -> Result<(), String> {
+    pub fn end(mut self) -> Result<(), Failure> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let id = id.ok_or_else(|| self.trouble("has no number"))?;
         kill_process(id, Signal::TERM).map_err(|error| self.trouble(&format!("cannot be ended: {error}")))?;
@@ -102,7 +104,7 @@ impl Process {
 
     /// The processor time that all its threads took. Ticks of 10 ms count threads that have ended; the scheduler's numbers are exact
     /// and do not. Both are never too large.
-    pub fn processor_time(&self) -> Result<Duration, String> {
+    pub fn processor_time(&self) -> Result<Duration, Failure> {
         let stat = self.about("stat")?;
         let after_name = stat.rsplit(')').next().unwrap_or_default();
         let ticks: u64 =
@@ -117,23 +119,23 @@ impl Process {
     }
 
     /// The memory that it holds now, in bytes.
-    pub fn memory(&self) -> Result<u64, String> {
+    pub fn memory(&self) -> Result<u64, Failure> {
         let status = self.about("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         kilobytes.map(|count| count * 1024).ok_or_else(|| self.trouble("says nothing of its memory"))
     }
 
-    fn about(&self, what: &str) -> Result<String, String> {
+    fn about(&self, what: &str) -> Result<String, Failure> {
         let path = format!("/proc/{}/{what}", self.child.id());
-        std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+        Ok(std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?)
     }
 
-    fn trouble(&self, what: &str) -> String {
+    fn trouble(&self, what: &str) -> Failure {
         let said = std::fs::read_to_string(&self.errors).unwrap_or_default();
         let said: String = said.trim().chars().take(SHOWN).collect();
         let said = if said.is_empty() { said } else { format!("; it said: {said}") };
-        format!("{} {what}{said}", self.name)
+        format!("{} {what}{said}", self.name).into()
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::failure::Failure;
 use crate::floor;
 use crate::process::{Process, Stream};
 
@@ -46,7 +47,7 @@ impl Gateway {
 
 impl Programs {
     /// Gives the program its other names.
-    pub fn new() -> Result<Programs, String> {
+    pub fn new() -> Result<Programs, Failure> {
         let folder = tempfile::tempdir().map_err(|error| format!("a scratch folder: {error}"))?;
         let program = std::env::var_os("PROCTOR_RELEASE_BINARY")
             .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_proctor")), PathBuf::from);
@@ -66,20 +67,20 @@ impl Programs {
     }
 
     /// A file with this text.
-    pub fn file(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+    pub fn file(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
         let path = self.fresh(name);
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)
     }
 
     /// A gateway with a ledger of its own.
-    pub fn gateway(&self, policy: &str, with_audit: bool) -> Result<Gateway, String> {
+    pub fn gateway(&self, policy: &str, with_audit: bool) -> Result<Gateway, Failure> {
         let policy = self.file("policy.yaml", policy)?;
         self.gateway_of(&policy, &self.fresh("x.db"), with_audit)
     }
 
     /// A gateway whose state is beside this file.
-    pub fn gateway_of(&self, policy: &Path, file: &Path, with_audit: bool) -> Result<Gateway, String> {
+    pub fn gateway_of(&self, policy: &Path, file: &Path, with_audit: bool) -> Result<Gateway, Failure> {
         let mut command = self.command("aa-gateway");
         command.arg("--policy").arg(policy).args(["--listen", "127.0.0.1:0"]).arg("--db-path").arg(file);
         let audit = with_audit.then(|| self.fresh("audit"));
@@ -97,7 +98,7 @@ impl Programs {
     }
 
     /// The runtime of this agent: asks the gateway there, or else a file of rules. Gives the socket as well.
-    pub fn runtime(&self, agent: &str, gateway: Option<&str>) -> Result<(Process, PathBuf), String> {
+    pub fn runtime(&self, agent: &str, gateway: Option<&str>) -> Result<(Process, PathBuf), Failure> {
         let socket = self.fresh("r.sock");
         let mut command = self.command("aa-runtime");
         command.arg("--socket").arg(&socket).env("AA_AGENT_ID", agent);
@@ -112,13 +113,13 @@ impl Programs {
     }
 
     /// A server that answers every check at once.
-    pub fn empty_gateway(&self) -> Result<Process, String> {
+    pub fn empty_gateway(&self) -> Result<Process, Failure> {
         let mut command = floor::grpc()?;
         Process::start("the floor", &mut command, floor::READY, Stream::Output, &self.fresh("floor.log"))
     }
 
     /// A server on a socket that sends back what it reads. Gives the socket as well.
-    pub fn echo(&self) -> Result<(Process, PathBuf), String> {
+    pub fn echo(&self) -> Result<(Process, PathBuf), Failure> {
         let socket = self.fresh("e.sock");
         let mut command = floor::echo(&socket)?;
         let process = Process::start(

@@ -3,20 +3,22 @@
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode};
 
+use crate::failure::Failure;
+
 /// Set in the environment of a floor's process: `empty`, or the length of the line to answer with.
 const VARIABLE: &str = "ATTEST_BENCH_FLOOR";
 
 /// A program that ends at once.
-pub fn empty() -> Result<Command, String> {
+pub fn empty() -> Result<Command, Failure> {
     this_program("empty")
 }
 
 /// A program that answers each line with one of `length` bytes.
-pub fn echo(length: usize) -> Result<Command, String> {
+pub fn echo(length: usize) -> Result<Command, Failure> {
     this_program(&length.to_string())
 }
 
-fn this_program(role: &str) -> Result<Command, String> {
+fn this_program(role: &str) -> Result<Command, Failure> {
     let program = std::env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
     let mut command = Command::new(program);
     command.env(VARIABLE, role);

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::counts::Counts;
+use crate::failure::Failure;
 use crate::floor;
 use crate::inputs::{self, Request};
 use crate::process::Process;
@@ -46,11 +47,11 @@ struct Tenth {
     floor_p99: Duration,
 }
 
-type Measure<'a> = fn(&Bench<'a>, &mut Table) -> Result<(), String>;
+type Measure<'a> = fn(&Bench<'a>, &mut Table) -> Result<(), Failure>;
 
 impl<'a> Bench<'a> {
     /// Runs every measure. The first answer that is not as it should be ends all of them.
-    pub fn run(&self) -> Result<Table, String> {
+    pub fn run(&self) -> Result<Table, Failure> {
         let mut table = Table::default();
         let measures: [(&str, Measure<'a>); 5] = [
             ("start", Self::start),
@@ -65,7 +66,7 @@ impl<'a> Bench<'a> {
         Ok(table)
     }
 
-    fn start(&self, table: &mut Table) -> Result<(), String> {
+    fn start(&self, table: &mut Table) -> Result<(), Failure> {
         let folders = [self.scratch.fresh("cache"), self.scratch.unusable()?];
         // The first start makes the files.
         drop(self.started(&folders[0])?);
@@ -94,7 +95,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn one_at_a_time(&self, table: &mut Table) -> Result<(), String> {
+    fn one_at_a_time(&self, table: &mut Table) -> Result<(), Failure> {
         let request = inputs::small();
         let mut engines = self.with_and_without_history()?;
         for engine in &mut engines {
@@ -145,7 +146,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn many_in_flight(&self, table: &mut Table) -> Result<(), String> {
+    fn many_in_flight(&self, table: &mut Table) -> Result<(), Failure> {
         const TURNS: u32 = 3;
         let request = inputs::small();
         let mut engines = self.with_and_without_history()?;
@@ -191,7 +192,7 @@ impl<'a> Bench<'a> {
 
     /// Share of a turn that is in the history afterwards: an engine may be fast because it leaves results out. In an engine of its
     /// own that forgets nothing, so that they can be counted.
-    fn remembered_in_flight(&self, request: &Request, time: Duration) -> Result<(f64, u64), String> {
+    fn remembered_in_flight(&self, request: &Request, time: Duration) -> Result<(f64, u64), Failure> {
         let mut command = self.command(&self.scratch.fresh("cache"));
         command.env("ATTEST_HISTORY_MAX_ROWS", "100000000");
         let mut engine = Process::engine(&mut command, &self.scratch.fresh("engine.log"))?;
@@ -202,7 +203,7 @@ impl<'a> Bench<'a> {
         Ok((count.ok_or("the answer of `query_drift` has no count")?, sent))
     }
 
-    fn large(&self, table: &mut Table) -> Result<(), String> {
+    fn large(&self, table: &mut Table) -> Result<(), Failure> {
         let request = inputs::large(self.counts.steps);
         let what = format!(
             "{} assertions, {} steps, {:.1} MB",
@@ -272,7 +273,7 @@ impl<'a> Bench<'a> {
     }
 
     /// An engine without history takes turns with the one whose history grows: what changes for both is the machine.
-    fn growing_history(&self, table: &mut Table) -> Result<(), String> {
+    fn growing_history(&self, table: &mut Table) -> Result<(), Failure> {
         const TURNS: usize = 10;
         let request = inputs::small();
         let mut engines = self.with_and_without_history()?;
@@ -324,26 +325,26 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn with_and_without_history(&self) -> Result<[Measured; 2], String> {
+    fn with_and_without_history(&self) -> Result<[Measured; 2], Failure> {
         Ok([
             self.measured(&self.scratch.fresh("cache"), true)?,
             self.measured(&self.scratch.unusable()?, false)?,
         ])
     }
 
-    fn measured(&self, cache: &Path, remembers: bool) -> Result<Measured, String> {
+    fn measured(&self, cache: &Path, remembers: bool) -> Result<Measured, Failure> {
         let process = self.started(cache)?;
         Ok(Measured { process, remembers, times: Vec::new(), busy: Duration::ZERO })
     }
 
     /// An engine that is initialized.
-    fn started(&self, cache: &Path) -> Result<Process, String> {
+    fn started(&self, cache: &Path) -> Result<Process, Failure> {
         let mut process = self.spawned(cache)?;
         process.ask(&inputs::initialize())?;
         Ok(process)
     }
 
-    fn spawned(&self, cache: &Path) -> Result<Process, String> {
+    fn spawned(&self, cache: &Path) -> Result<Process, Failure> {
         Process::engine(&mut self.command(cache), &self.scratch.fresh("engine.log"))
     }
 
@@ -362,7 +363,7 @@ impl<'a> Bench<'a> {
         command
     }
 
-    fn floor(&self, length: usize) -> Result<Process, String> {
+    fn floor(&self, length: usize) -> Result<Process, Failure> {
         Process::floor(&mut floor::echo(length)?, &self.scratch.fresh("floor.log"))
     }
 }
@@ -373,7 +374,7 @@ impl Measured {
     }
 
     /// Asks one at a time, and counts what it cost until everything is remembered.
-    fn round(&mut self, request: &Request, count: usize) -> Result<(), String> {
+    fn round(&mut self, request: &Request, count: usize) -> Result<(), Failure> {
         let before = self.process.processor_time()?;
         for _ in 0..count {
             self.times.push(self.process.ask(request)?);
@@ -384,7 +385,7 @@ impl Measured {
     }
 
     /// Waits until what was found is remembered: its cost belongs to the batches.
-    fn settle(&mut self) -> Result<(), String> {
+    fn settle(&mut self) -> Result<(), Failure> {
         if self.remembers {
             self.process.ask(&inputs::drift(50))?;
         }
@@ -397,10 +398,10 @@ impl Measured {
     }
 }
 
-fn until_end(mut command: Command) -> Result<Duration, String> {
+fn until_end(mut command: Command) -> Result<Duration, Failure> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let begin = Instant::now();
     let status = command.status().map_err(|error| format!("an empty program cannot be started: {error}"))?;
     let took = begin.elapsed();
-    if status.success() { Ok(took) } else { Err(format!("an empty program failed: {status}")) }
+    if status.success() { Ok(took) } else { Err(format!("an empty program failed: {status}").into()) }
 }

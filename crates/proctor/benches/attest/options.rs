@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::failure::Failure;
+
 pub const USAGE: &str = "usage: cargo bench -p proctor --bench attest -- [--engine COMMAND [ARGUMENTS…]] [--seconds N] [--quick | --check]";
 
 /// Amount of work.
@@ -28,7 +30,7 @@ pub struct Options {
 
 impl Options {
     /// Reads the words of the command line; nothing if there is nothing to do.
-    pub fn read(words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+    pub fn read(words: impl Iterator<Item = String>) -> Result<Option<Options>, Failure> {
         let words: Vec<String> = words.collect();
         let has = |flag: &str| words.iter().any(|word| word == flag);
         // `cargo bench` says so; `cargo test` gives the words that are meant for its own harness.
@@ -58,10 +60,10 @@ impl Options {
                         options.engine.push(word);
                     }
                     if options.engine.is_empty() {
-                        return Err("`--engine`: give the command that starts it".to_owned());
+                        return Err("`--engine`: give the command that starts it".into());
                     }
                 }
-                other => return Err(format!("`{other}` is not known")),
+                other => return Err(format!("`{other}` is not known").into()),
             }
         }
         Ok(Some(options))

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::failure::Failure;
 use crate::inputs::Request;
 
 /// Time limit of an answer.
@@ -60,12 +61,12 @@ pub struct Process {
 
 impl Process {
     /// Starts a process whose answers are checked; what it says on standard error goes to the file `errors`.
-    pub fn engine(command: &mut Command, errors: &Path) -> Result<Process, String> {
+    pub fn engine(command: &mut Command, errors: &Path) -> Result<Process, Failure> {
         Process::start("the engine", command, errors, true)
     }
 
     /// Starts a process whose answers mean nothing.
-    pub fn floor(command: &mut Command, errors: &Path) -> Result<Process, String> {
+    pub fn floor(command: &mut Command, errors: &Path) -> Result<Process, Failure> {
         Process::start("the floor", command, errors, false)
     }
 
@@ -74,7 +75,7 @@ impl Process {
         command: &mut Command,
         errors: &Path,
         checked: bool,
-    ) -> Result<Process, String> {
+    ) -> Result<Process, Failure> {
         let file = std::fs::File::create(errors).map_err(|error| format!("{}: {error}", errors.display()))?;
         let program = command.get_program().to_string_lossy().into_owned();
         let mut child = command
@@ -85,7 +86,7 @@ impl Process {
             .map_err(|error| format!("{name} `{program}` cannot be started: {error}"))?;
         let (input, output) = match (child.stdin.take(), child.stdout.take()) {
             (Some(input), Some(output)) => (input, BufReader::with_capacity(256 * 1024, output)),
-            _ => return Err(format!("{name} has no pipes")),
+            _ => return Err(format!("{name} has no pipes").into()),
         };
         let id = child.id();
         let child = Arc::new(Mutex::new(child));
@@ -109,7 +110,7 @@ impl Process {
     }
 
     /// Asks once, and says how long the answer took.
-    pub fn ask(&mut self, request: &Request) -> Result<Duration, String> {
+    pub fn ask(&mut self, request: &Request) -> Result<Duration, Failure> {
         self.line.clear();
         request.write(self.next, &mut self.line);
         self.answer.clear();
@@ -135,7 +136,7 @@ impl Process {
         request: &Request,
         window: usize,
         time: Duration,
-    ) -> Result<(u64, Duration), String> {
+    ) -> Result<(u64, Duration), Failure> {
         let Process { input, output, answer, next, child, .. } = self;
         let (more, wanted) = sync_channel::<usize>(window);
         let begin = Instant::now();
@@ -154,7 +155,7 @@ impl Process {
                 }
             });
             let mut answered = 0;
-            let mut read = || -> Result<(), Option<String>> {
+            let mut read = || -> Result<(), Option<Failure>> {
                 let mut in_flight = window;
                 more.send(window).map_err(|_| None)?;
                 let mut ready = 0;
@@ -191,7 +192,7 @@ impl Process {
         });
         match read {
             Ok(answered) => Ok((answered, begin.elapsed())),
-            Err(Some(problem)) => Err(format!("{} {problem}", self.name)),
+            Err(Some(problem)) => Err(format!("{} {problem}", self.name).into()),
             Err(None) => Err(self.died(&format!("all of {} requests", self.next.saturating_sub(1)))),
         }
     }
@@ -208,7 +209,7 @@ impl Process {
 
     /// The processor time that all its threads took. Ticks of 10 ms count threads that have ended; the scheduler's numbers
     /// are exact and do not. Both are never too large.
-    pub fn processor_time(&self) -> Result<Duration, String> {
+    pub fn processor_time(&self) -> Result<Duration, Failure> {
         let stat = self.about("stat")?;
         let after_name = stat.rsplit(')').next().unwrap_or_default();
         let ticks: u64 =
@@ -223,20 +224,22 @@ impl Process {
     }
 
     /// The most memory that it ever held, in bytes.
-    pub fn peak_memory(&self) -> Result<u64, String> {
+    pub fn peak_memory(&self) -> Result<u64, Failure> {
         let status = self.about("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        kilobytes.map(|count| count * 1024).ok_or_else(|| format!("/proc/{}/status has no `VmHWM`", self.id))
+        kilobytes
+            .map(|count| count * 1024)
+            .ok_or_else(|| format!("/proc/{}/status has no `VmHWM`", self.id).into())
     }
 
-    fn about(&self, what: &str) -> Result<String, String> {
+    fn about(&self, what: &str) -> Result<String, Failure> {
         let path = format!("/proc/{}/{what}", self.id);
-        std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+        Ok(std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?)
     }
 
     /// Cause of a missing answer.
-    fn died(&self, asked: &str) -> String {
+    fn died(&self, asked: &str) -> Failure {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         let until = Instant::now() + Duration::from_secs(1);
         let status = loop {
@@ -252,11 +255,12 @@ impl Process {
                 self.name,
                 self.next,
                 PATIENCE.as_secs()
-            );
+            )
+            .into();
         }
         let said = std::fs::read_to_string(&self.errors).unwrap_or_default();
         let said = if said.is_empty() { String::new() } else { format!("; it said: {}", shown(said.trim())) };
-        format!("{} {status} before it answered {asked}{said}", self.name)
+        format!("{} {status} before it answered {asked}{said}", self.name).into()
     }
 }
 
@@ -269,7 +273,7 @@ impl Drop for Process {
 }
 
 /// Whether an answer is a result in which this many assertions pass.
-fn check(answer: &[u8], passes: usize, id: Option<u64>) -> Result<(), String> {
+fn check(answer: &[u8], passes: usize, id: Option<u64>) -> Result<(), Failure> {
     let text = String::from_utf8_lossy(answer);
     // Without reading it as JSON, which would take the time of the engine beside us.
     let same_id = id.is_none_or(|id| text.contains(&format!("\"id\":{id},")));
@@ -279,21 +283,23 @@ fn check(answer: &[u8], passes: usize, id: Option<u64>) -> Result<(), String> {
     let value: Value = serde_json::from_str(&text)
         .map_err(|error| format!("answered with what is no JSON ({error}): {}", shown(text.trim())))?;
     if value.get("error").is_some() {
-        return Err(format!("answered with an error: {}", shown(text.trim())));
+        return Err(format!("answered with an error: {}", shown(text.trim())).into());
     }
     if id.is_some_and(|id| value.get("id").and_then(Value::as_u64) != Some(id)) {
         return Err(format!(
             "answered with another id than {}: {}",
             id.unwrap_or_default(),
             shown(text.trim())
-        ));
+        )
+        .into());
     }
     let results = value.pointer("/result/results").and_then(Value::as_array);
     let passed = results.into_iter().flatten().filter(|result| result["status"] == "pass").count();
     if passed == passes {
         return Ok(());
     }
-    Err(format!("found {passed} assertions that pass where there are {passes}: {}", shown(text.trim())))
+    Err(format!("found {passed} assertions that pass where there are {passes}: {}", shown(text.trim()))
+        .into())
 }
 
 fn shown(text: &str) -> String {

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::failure::Failure;
+
 /// A folder that is removed at the end, with everything in it.
 pub struct Scratch {
     folder: PathBuf,
@@ -11,7 +13,7 @@ pub struct Scratch {
 
 impl Scratch {
     /// Makes the folder.
-    pub fn new() -> Result<Scratch, String> {
+    pub fn new() -> Result<Scratch, Failure> {
         let folder = std::env::temp_dir().join(format!("attest-bench-{}", std::process::id()));
         std::fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         Ok(Scratch { folder, made: AtomicU32::new(0) })
@@ -28,14 +30,14 @@ impl Scratch {
     }
 
     /// A path that cannot be a folder, whoever tries: below a file.
-    pub fn unusable(&self) -> Result<PathBuf, String> {
+    pub fn unusable(&self) -> Result<PathBuf, Failure> {
         let file = self.folder.join("file");
         std::fs::write(&file, "").map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(file.join("cache"))
     }
 
     /// Another name for a program.
-    pub fn link(&self, name: &str, program: &str) -> Result<PathBuf, String> {
+    pub fn link(&self, name: &str, program: &str) -> Result<PathBuf, Failure> {
         let link = self.folder.join(name);
         #[cfg(unix)]
         std::os::unix::fs::symlink(program, &link).map_err(|error| format!("{}: {error}", link.display()))?;

@@ -7,6 +7,8 @@ pub mod attest;
 
 use std::time::{Duration, Instant};
 
+use any_input::Violation;
+
 use crate::support::{count, seed};
 use proctor_core::json::Json;
 use proctor_core::random::{Randomness, SeededRandomness};
@@ -26,7 +28,7 @@ struct Material<'a> {
 }
 
 /// Throws inputs at `target`: bytes, word soup, and changed valid ones. An error of the target says which law was broken.
-fn drive(name: &str, material: &Material<'_>, target: impl Fn(&[u8]) -> Result<(), String>) {
+fn drive(name: &str, material: &Material<'_>, target: impl Fn(&[u8]) -> Result<(), Violation>) {
     let seed = seed();
     let random = SeededRandomness::new(seed);
     let mut slowest = Duration::ZERO;
@@ -47,7 +49,7 @@ fn drive(name: &str, material: &Material<'_>, target: impl Fn(&[u8]) -> Result<(
         let problem = match outcome {
             Ok(Ok(())) => continue,
             Ok(Err(problem)) => problem,
-            Err(_) => "a panic".to_owned(),
+            Err(_) => "a panic".into(),
         };
         panic!("{name}: {problem}: input {index} of seed {seed}\n{}", shown(&input));
     }
@@ -382,7 +384,7 @@ fn command_lines() {
     drive("shell", &Material { words, valid }, |data| {
         let commands = proctor_facts::shell::parse(&String::from_utf8_lossy(data)).commands;
         let fits = commands.iter().all(|it| !it.words.is_empty() && it.text == it.words.join(" "));
-        fits.then_some(()).ok_or_else(|| "a command whose text is not its words".to_owned())
+        fits.then_some(()).ok_or_else(|| "a command whose text is not its words".into())
     });
 }
 
@@ -460,10 +462,10 @@ fn notes() {
         let Ok(note) = proctor_ledger::note::Note::parse(data) else { return Ok(()) };
         let printed = note.to_string();
         if printed.as_bytes() != data {
-            return Err(format!("a note was read but prints differently: {printed:?}"));
+            return Err(format!("a note was read but prints differently: {printed:?}").into());
         }
         if proctor_ledger::note::Note::parse(printed.as_bytes()).as_ref() != Ok(&note) {
-            return Err(format!("a printed note reads differently: {printed:?}"));
+            return Err(format!("a printed note reads differently: {printed:?}").into());
         }
         Ok(())
     });
@@ -509,7 +511,7 @@ fn json_reads_back_as_it_was_printed() {
         let printed = value.to_string();
         match Json::parse(printed.as_bytes()) {
             Ok(again) if again == value => Ok(()),
-            other => Err(format!("printed as {printed}, read back as {other:?}")),
+            other => Err(format!("printed as {printed}, read back as {other:?}").into()),
         }
     });
 }
@@ -544,7 +546,7 @@ fn leaves_have_one_spelling() {
         let Ok(envelope) = Envelope::from_leaf(data) else { return Ok(()) };
         match envelope.to_leaf() {
             Ok(leaf) if leaf == data => Ok(()),
-            other => Err(format!("read, but written as {:?}", other.map(|leaf| shown(&leaf)))),
+            other => Err(format!("read, but written as {:?}", other.map(|leaf| shown(&leaf))).into()),
         }
     });
 }

@@ -20,7 +20,7 @@ use proctor_wire::assembly::proto::policy::v1::{
 };
 use proctor_wire::assembly::unpack::unpack;
 
-use crate::fuzz::{Material, drive};
+use crate::fuzz::{Material, Violation, drive};
 
 #[path = "assembly/door.rs"]
 mod door;
@@ -120,12 +120,12 @@ impl Decoder for BareDecoder {
 /// What a stream came to: its frames, and how it ended.
 type Read<F> = (Vec<F>, Result<usize, FrameError>);
 
-fn read<D: Decoder>(pieces: &[&[u8]]) -> Result<Read<D::Frame>, String> {
+fn read<D: Decoder>(pieces: &[&[u8]]) -> Result<Read<D::Frame>, Violation> {
     let mut decoder = D::new();
     let mut frames = Vec::new();
     for piece in pieces {
         if decoder.feed(piece) != 0 {
-            return Err("a short piece did not fit".to_owned());
+            return Err("a short piece did not fit".into());
         }
         loop {
             match decoder.next() {
@@ -134,7 +134,7 @@ fn read<D: Decoder>(pieces: &[&[u8]]) -> Result<Read<D::Frame>, String> {
                 Err(error) => {
                     let _ = decoder.feed(b"\x04\x00\x01\x00");
                     if decoder.next() != Err(error.clone()) || decoder.pending() != 0 {
-                        return Err(format!("it read on after `{error}`"));
+                        return Err(format!("it read on after `{error}`").into());
                     }
                     return Ok((frames, Err(error)));
                 }
@@ -160,11 +160,11 @@ fn pieces(data: &[u8]) -> Vec<&[u8]> {
 }
 
 /// Whatever the pieces, the same frames come out; written again they are the same frames, in one spelling.
-fn frames<D: Decoder>(data: &[u8]) -> Result<Vec<D::Frame>, String> {
+fn frames<D: Decoder>(data: &[u8]) -> Result<Vec<D::Frame>, Violation> {
     let whole = read::<D>(&[data])?;
     let in_pieces = read::<D>(&pieces(data))?;
     if whole != in_pieces {
-        return Err(format!("{whole:?} at once, {in_pieces:?} in pieces"));
+        return Err(format!("{whole:?} at once, {in_pieces:?} in pieces").into());
     }
     let (frames, _) = whole;
     let spell = |frames: &[D::Frame]| {
@@ -174,7 +174,7 @@ fn frames<D: Decoder>(data: &[u8]) -> Result<Vec<D::Frame>, String> {
     let bytes = spell(&frames).map_err(|error| format!("what was read cannot be written: {error}"))?;
     let (again, end) = read::<D>(&[&bytes])?;
     if again != frames || end != Ok(0) || spell(&again).as_ref() != Ok(&bytes) {
-        return Err(format!("{frames:?} came back as {again:?}, {end:?}"));
+        return Err(format!("{frames:?} came back as {again:?}, {end:?}").into());
     }
     Ok(frames)
 }
@@ -258,7 +258,7 @@ fn assembly_client_frames() {
                     good.signature == proof.signature && good.sdk_version == proof.sdk_version
                 }) =>
             {
-                Err(format!("a proof that nobody made: {proof:?}"))
+                Err(format!("a proof that nobody made: {proof:?}").into())
             }
             _ => Ok(()),
         }
@@ -295,7 +295,7 @@ fn assembly_server_frames() {
             };
             let is_answered = handshake::answer(AGENT, "1", &frame).is_ok();
             if is_answered != (nonce == Some(NONCE_LEN)) {
-                return Err(format!("signed: {is_answered}; asked to sign {nonce:?} bytes"));
+                return Err(format!("signed: {is_answered}; asked to sign {nonce:?} bytes").into());
             }
         }
         Ok(())
@@ -429,19 +429,19 @@ fn assembly_registrations() {
             if let Ok(key) = did::bound_key(&id, &asked.public_key)
                 && (did::encode(key.as_bytes()) != id || did::key_text(key.as_bytes()) != asked.public_key)
             {
-                return Err(format!("`{id}` and `{}` have another spelling", asked.public_key));
+                return Err(format!("`{id}` and `{}` have another spelling", asked.public_key).into());
             }
         }
         if let Ok(request) = unpack::<RegisterRequest>(data) {
             let bound = Bound::in_request(&request);
             if bound.verifies() && !good.contains(&bound) {
-                return Err(format!("nobody signed {bound:?}"));
+                return Err(format!("nobody signed {bound:?}").into());
             }
         }
         for good in &good {
             let changed = good.changed(data);
             if changed.verifies() {
-                return Err(format!("{good:?} still verifies as {changed:?}"));
+                return Err(format!("{good:?} still verifies as {changed:?}").into());
             }
         }
         Ok(())
@@ -524,7 +524,7 @@ fn assembly_audit_lines() {
             let Ok(entry) = Entry::parse(line) else { continue };
             let again = Entry::parse(entry.to_line()).map_err(|error| error.to_string())?;
             if again != entry || again.hash() != entry.hash() || again.to_line() != entry.to_line() {
-                return Err(format!("{entry:?} came back as {again:?}"));
+                return Err(format!("{entry:?} came back as {again:?}").into());
             }
             entries.push(entry);
         }
@@ -535,17 +535,17 @@ fn assembly_audit_lines() {
                 if found == entries.len() as u64 && is_known {
                     Ok(())
                 } else {
-                    Err("a changed log was verified".to_owned())
+                    Err("a changed log was verified".into())
                 }
             }
             Outcome::Incomplete { start: None, truncated: None, gaps, .. } if gaps.count == 0 => {
-                Err("it is said to be incomplete, and not why".to_owned())
+                Err("it is said to be incomplete, and not why".into())
             }
             Outcome::Incomplete { entries: found, .. } | Outcome::Tampered { entries: found, .. } => {
                 if found <= entries.len() as u64 {
                     Ok(())
                 } else {
-                    Err(format!("{found} entries of {}", entries.len()))
+                    Err(format!("{found} entries of {}", entries.len()).into())
                 }
             }
         }

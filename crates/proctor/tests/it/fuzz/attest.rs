@@ -82,7 +82,7 @@ fn attest_requests() {
             Err((id, refusal)) => {
                 return match rpc::refuse(id, &refusal).len() {
                     0..=proctor_wire::attest::MAX_REPLY => Ok(()),
-                    long => Err(format!("a refusal of {long} bytes")),
+                    long => Err(format!("a refusal of {long} bytes").into()),
                 };
             }
         };
@@ -103,10 +103,10 @@ fn attest_requests() {
         for assertion in asked.assertions.unwrap_or_default() {
             let verdict = evaluate(&asked.trace, &assertion, &tools);
             if !(0.0..=1.0).contains(&verdict.score) {
-                return Err(format!("a score of {}", verdict.score));
+                return Err(format!("a score of {}", verdict.score).into());
             }
             if verdict.status.passed() && verdict.score < 1.0 {
-                return Err(format!("a pass with a score of {}", verdict.score));
+                return Err(format!("a pass with a score of {}", verdict.score).into());
             }
             let _ = assertion.key(&tools);
         }
@@ -187,7 +187,9 @@ fn attest_specs() {
             let assertion = Assertion::new("a", kind, &spec).map_err(|error| error.to_string())?;
             let verdict = evaluate(&trace, &assertion, &tools);
             if !(0.0..=1.0).contains(&verdict.score) || (verdict.status.passed() && verdict.score < 1.0) {
-                return Err(format!("{kind} {spec}: {:?} with a score of {}", verdict.status, verdict.score));
+                return Err(
+                    format!("{kind} {spec}: {:?} with a score of {}", verdict.status, verdict.score).into()
+                );
             }
         }
         Ok(())

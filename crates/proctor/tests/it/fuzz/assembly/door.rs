@@ -19,7 +19,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
 use super::{Bound, agent_field, field};
-use crate::fuzz::{Material, drive};
+use crate::fuzz::{Material, Violation, drive};
 
 /// Field keys, and the beginnings of what is in the fields.
 const WORDS: &[&str] = &[
@@ -88,14 +88,14 @@ impl Door {
     }
 
     /// A nonce for an identity that may have one.
-    fn nonce(&self, bound: &Bound) -> Result<[u8; 32], String> {
+    fn nonce(&self, bound: &Bound) -> Result<[u8; 32], Violation> {
         let answer = self.call("RequestChallenge", &challenge(bound)).map_err(|status| status.to_string())?;
         let answer = unpack::<ChallengeResponse>(&answer).map_err(|error| error.to_string())?;
-        answer.nonce.try_into().map_err(|nonce| format!("a nonce of another length: {nonce:?}"))
+        answer.nonce.try_into().map_err(|nonce| format!("a nonce of another length: {nonce:?}").into())
     }
 
     /// An identity with a nonce that the door has given, well signed.
-    fn invited(&self, seed: u8) -> Result<Bound, String> {
+    fn invited(&self, seed: u8) -> Result<Bound, Violation> {
         Ok(Bound::signed(seed, self.nonce(&Bound::of(seed))?))
     }
 }
@@ -149,17 +149,17 @@ fn challenge(bound: &Bound) -> Vec<u8> {
 }
 
 /// A refusal says what was wrong with the input; anything else says that something is wrong with the door.
-fn is_refusal(method: &str, status: &Status, is_message: bool) -> Result<(), String> {
+fn is_refusal(method: &str, status: &Status, is_message: bool) -> Result<(), Violation> {
     let is_fine = match status.code() {
         Code::InvalidArgument | Code::Unauthenticated | Code::FailedPrecondition => is_message,
         Code::Internal | Code::ResourceExhausted => !is_message,
         _ => false,
     };
-    if is_fine { Ok(()) } else { Err(format!("{method}, a message: {is_message}: {status:?}")) }
+    if is_fine { Ok(()) } else { Err(format!("{method}, a message: {is_message}: {status:?}").into()) }
 }
 
 /// A registration is refused as a challenge is; besides, a registered key that proves nothing already exists, and nothing else does.
-fn is_registration_refusal(status: &Status, request: Option<&RegisterRequest>) -> Result<(), String> {
+fn is_registration_refusal(status: &Status, request: Option<&RegisterRequest>) -> Result<(), Violation> {
     if status.code() != Code::AlreadyExists {
         return is_refusal("Register", status, request.is_some());
     }
@@ -175,12 +175,12 @@ fn is_registration_refusal(status: &Status, request: Option<&RegisterRequest>) -
         {
             Ok(())
         }
-        other => Err(format!("{other:?} exists already: {status:?}")),
+        other => Err(format!("{other:?} exists already: {status:?}").into()),
     }
 }
 
 /// Whoever asks for a challenge gets one if the key is the identifier's, and each is another.
-fn asks(door: &Door, last: &RefCell<Vec<u8>>, data: &[u8]) -> Result<(), String> {
+fn asks(door: &Door, last: &RefCell<Vec<u8>>, data: &[u8]) -> Result<(), Violation> {
     let asked = unpack::<ChallengeRequest>(data);
     let status = match door.call("RequestChallenge", data) {
         Err(status) => status,
@@ -194,7 +194,7 @@ fn asks(door: &Door, last: &RefCell<Vec<u8>>, data: &[u8]) -> Result<(), String>
             return if nonce.len() == 32 && nonce != before {
                 Ok(())
             } else {
-                Err(format!("{nonce:?} after {before:?}"))
+                Err(format!("{nonce:?} after {before:?}").into())
             };
         }
     };
@@ -205,15 +205,15 @@ fn asks(door: &Door, last: &RefCell<Vec<u8>>, data: &[u8]) -> Result<(), String>
     };
     let is_plain = |name: &str| name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if is_plain(&org_id) && is_plain(&team_id) && did::bound_key(&agent_id, &public_key).is_ok() {
-        return Err(format!("no challenge for `{agent_id}`: {status}"));
+        return Err(format!("no challenge for `{agent_id}`: {status}").into());
     }
     Ok(())
 }
 
 /// Nobody registers with a nonce that was not given, or that was used, or with anything but what was signed.
-fn registers(door: &Door, data: &[u8]) -> Result<(), String> {
+fn registers(door: &Door, data: &[u8]) -> Result<(), Violation> {
     match door.call("Register", data) {
-        Ok(_) => return Err("registered, and nobody had the nonce".to_owned()),
+        Ok(_) => return Err("registered, and nobody had the nonce".into()),
         Err(status) => is_registration_refusal(&status, unpack::<RegisterRequest>(data).ok().as_ref())?,
     }
     let dice = Digest::of(data);
@@ -234,21 +234,21 @@ fn registers(door: &Door, data: &[u8]) -> Result<(), String> {
             let read =
                 Bound::in_request(&read.map_err(|error| format!("registered by no message: {error}"))?);
             if read != good {
-                return Err(format!("{good:?} was signed, {read:?} registered"));
+                return Err(format!("{good:?} was signed, {read:?} registered").into());
             }
             has_token(&answer)?;
             match door.call("Register", &bytes) {
                 Err(status) if status.code() == Code::Unauthenticated => Ok(()),
-                again => Err(format!("a nonce was used twice: {again:?}")),
+                again => Err(format!("a nonce was used twice: {again:?}").into()),
             }
         }
     }
 }
 
-fn has_token(answer: &[u8]) -> Result<(), String> {
+fn has_token(answer: &[u8]) -> Result<(), Violation> {
     match unpack::<RegisterResponse>(answer) {
         Ok(answer) if !answer.credential_token.is_empty() => Ok(()),
-        other => Err(format!("no token: {other:?}")),
+        other => Err(format!("no token: {other:?}").into()),
     }
 }
 
@@ -258,7 +258,7 @@ fn assembly_challenges_and_registrations_at_the_door() {
     let everybody_registers = || {
         for seed in 1..4 {
             let answer = door.call("Register", &door.invited(seed).unwrap().request());
-            answer.map_err(|status| status.to_string()).and_then(|answer| has_token(&answer)).unwrap();
+            has_token(&answer.unwrap()).unwrap();
         }
     };
     everybody_registers();
