@@ -267,7 +267,11 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "| Answers that wait to be written | 1024 |",
     ),
     ("doors/gate/src/lib.rs", "WAITING_ANSWERS: usize = 1024;", "| Answers that wait to be written | 1024 |"),
-    ("engine/src/in_flight.rs", "MAX_BYTES: usize = 8 << 20;", "| Lines that wait for their answers | 8 MiB"),
+    (
+        "doors/gate/src/in_flight.rs",
+        "MAX_BYTES: usize = 8 << 20;",
+        "| Lines that wait for their answers | 8 MiB",
+    ),
     ("ledger/src/writer.rs", "queue_drafts: 4096,", "| Records that wait to be written | 4096, or 64 MiB |"),
     (
         "ledger/src/writer.rs",
