@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::fsck::Finding;
+use crate::fsck::Damage;
 
 /// Error of the store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,10 +87,10 @@ pub enum OpenError {
         pid: Option<u32>,
     },
     /// Something is wrong with what is stored; nothing was written.
-    #[error("the ledger is damaged, and nothing was written: {}", join(findings))]
+    #[error("the ledger is damaged, and nothing was written: {}", join(damage))]
     Damaged {
-        /// The findings of the check at opening.
-        findings: Vec<Finding>,
+        /// The damage found by the check at opening.
+        damage: Vec<Damage>,
     },
     /// The signing key is not the ledger's.
     #[error("the ledger belongs to key `{ledger}`, but was opened with key `{given}`")]
@@ -135,7 +135,7 @@ fn owner(pid: Option<u32>) -> String {
     pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
-fn join(findings: &[Finding]) -> String {
-    let texts: Vec<String> = findings.iter().map(ToString::to_string).collect();
+fn join(damage: &[Damage]) -> String {
+    let texts: Vec<String> = damage.iter().map(ToString::to_string).collect();
     texts.join("; ")
 }
