@@ -119,7 +119,7 @@ impl<'v> Evaluator<'v> {
                 self.spend(text.len() / 8)?;
                 Ok(Value::Bool(pattern.is_match(text)))
             }
-            Node::Comprehension(parts) => self.expire(&parts.0, &parts.1),
+            Node::Comprehension(parts) => self.comprehension(&parts.0, &parts.1),
         }
     }
 
@@ -248,7 +248,11 @@ impl<'v> Evaluator<'v> {
         }
     }
 
-    fn expire(&mut self, range: &'v Node, sweep: &'v Comprehension) -> Result<Value<'v>, Fault> {
+    fn comprehension(
+        &mut self,
+        range: &'v Node,
+        comprehension: &'v Comprehension,
+    ) -> Result<Value<'v>, Fault> {
         let range = self.value(range)?;
         let length = range.length().ok_or_else(|| {
             Fault::error(format!("a list or a map can be gone through, and this is {}", range.kind().words()))
@@ -260,7 +264,7 @@ impl<'v> Evaluator<'v> {
             let Some(element) = range.element(place) else { break };
             self.spend(1)?;
             self.locals.push(element);
-            let stop = self.visit(sweep, &mut built, &mut count, &mut fault);
+            let stop = self.visit(comprehension, &mut built, &mut count, &mut fault);
             self.locals.pop();
             match stop {
                 Ok(Some(value)) => return Ok(value),
@@ -268,7 +272,7 @@ impl<'v> Evaluator<'v> {
                 Err(fault) => return Err(fault),
             }
         }
-        match (sweep, fault) {
+        match (comprehension, fault) {
             (_, Some(fault)) => Err(fault),
             (Comprehension::All(_), None) => Ok(Value::Bool(true)),
             (Comprehension::Exists(_), None) => Ok(Value::Bool(false)),
@@ -280,14 +284,14 @@ impl<'v> Evaluator<'v> {
     /// One element of a macro; `Some` ends it.
     fn visit(
         &mut self,
-        sweep: &'v Comprehension,
+        comprehension: &'v Comprehension,
         built: &mut Vec<Value<'v>>,
         count: &mut usize,
         fault: &mut Option<Fault>,
     ) -> Result<Option<Value<'v>>, Fault> {
-        match sweep {
+        match comprehension {
             Comprehension::All(test) | Comprehension::Exists(test) => {
-                let decides = matches!(sweep, Comprehension::Exists(_));
+                let decides = matches!(comprehension, Comprehension::Exists(_));
                 match self.truth(test) {
                     Ok(truth) if truth == decides => return Ok(Some(Value::Bool(decides))),
                     Ok(_) => {}

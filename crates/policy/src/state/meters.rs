@@ -25,7 +25,7 @@ const DAY: i64 = 24 * 60;
 const FINE_MINUTES: i64 = 25 * 60;
 
 /// The most quarters that one record compacts, and the most rows of old quarters that it drops, for each account.
-const SWEEP: usize = 8;
+const MAX_COMPACTED_PER_RECORD: usize = 8;
 
 /// Amounts are kept in millionths of millionths: adding integers is exact in any order.
 const SCALE: u32 = 12;
@@ -113,7 +113,7 @@ impl Meters {
             return;
         }
         let Some(meter) = self.meters.get_mut(&key) else { return };
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_COMPACTED_PER_RECORD {
             meter.drop_oldest(&key, rows);
         }
         if meter.quarters.is_empty() {
@@ -218,7 +218,7 @@ impl Meter {
     /// Makes one row of each quarter that is no longer needed by minutes, and drops quarters that are not needed at all.
     fn compact(&mut self, key: &str, now: i64, rows: &mut Vec<Row>) {
         let fine = first_fine_quarter(now);
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_COMPACTED_PER_RECORD {
             let Some(number) = self.minutes.first_key_value().map(|(minute, _)| minute.div_euclid(QUARTER))
             else {
                 break;
@@ -232,7 +232,7 @@ impl Meter {
                 rows.push(row(&quarter_key(key, number), quarter.sums));
             }
         }
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_COMPACTED_PER_RECORD {
             match self.quarters.first_key_value() {
                 // A day more than is asked about, so that a day's sum is never asked for after a part of it was dropped.
                 Some((oldest, _)) if *oldest * QUARTER < now.saturating_sub(KEPT_MINUTES + DAY) => {

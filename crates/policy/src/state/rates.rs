@@ -19,7 +19,7 @@ pub(super) const FOLD: &str = "rate";
 const PARTS_PER_CALL: u64 = 3_600_000_000;
 
 /// The most rows that one record drops.
-const SWEEP: usize = 4;
+const MAX_EXPIRED_PER_RECORD: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bucket {
@@ -97,7 +97,7 @@ impl Rates {
 
     /// Drops buckets that have been empty for an hour.
     fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_EXPIRED_PER_RECORD {
             let Some((hour, _)) = self.by_hour.first() else { return };
             if *hour >= hour_of(time).saturating_sub(1) {
                 return;

@@ -104,7 +104,7 @@ impl Registry {
         let is_known = before.is_some();
         let has_room = match &after {
             None => true,
-            Some(agent) if agent.registration.is_some() => had_registration || self.make_room(rows),
+            Some(agent) if agent.registration.is_some() => had_registration || self.evict(rows),
             Some(_) => is_known || self.agents.len() - self.index.registered() < self.bounds.agents,
         };
         if has_room {
@@ -117,7 +117,7 @@ impl Registry {
     }
 
     /// Sees to it that one more agent can be taken in, if that is possible.
-    fn make_room(&mut self, rows: &mut Vec<Row>) -> bool {
+    fn evict(&mut self, rows: &mut Vec<Row>) -> bool {
         while self.index.registered() >= self.bounds.agents {
             let Some(principal) = self.index.oldest_droppable() else { return false };
             self.put(&principal, None, rows);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proctor_core::json::Json;
 use proctor_core::time::Timestamp;
 
-use super::{FOLD, SWEEP};
+use super::{FOLD, MAX_EXPIRED_PER_RECORD};
 use crate::question::ActionsPerMinute;
 use crate::state::row::{Items, Row, Text};
 use crate::state::{KEPT_MINUTES, minute_of};
@@ -62,7 +62,7 @@ impl MinuteCounts {
 
     /// Drops principals that have done nothing for as long as anything is kept.
     pub(super) fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_EXPIRED_PER_RECORD {
             let Some((newest, _)) = self.by_newest.first() else { return };
             if *newest >= minute_of(time).saturating_sub(KEPT_MINUTES) {
                 return;
