@@ -40,7 +40,7 @@ use proctor_core::time::Timestamp;
 
 use meters::Sums;
 
-pub use approvals::{ApprovalInfo, Closing};
+pub use approvals::{ApprovalInfo, ApprovalStatus, Closing};
 pub use registry::{AgentInfo, Registry};
 pub use row::{Row, StateDamage};
 pub use sessions::SessionInfo;
