@@ -314,7 +314,7 @@ fn approve(signed: &str, state: &StateDir, engine: &Engine) -> Result<Json, Comm
     let (order, sequence) = engine.decide_approval(signed, &keys)?;
     Ok(Json::object()
         .with("approval_id", order.statement.approval.to_string())
-        .with("verdict", order.statement.verdict.word())
+        .with("verdict", order.statement.decision.word())
         .with("approver", order.approver)
         .with("seq", sequence))
 }

@@ -60,7 +60,7 @@ impl Engine {
         let body =
             Json::object().with("approver", order.approver.as_str()).with("signed", order.note.as_str());
         let approver = format!("approver:{}", order.approver);
-        let allowed = statement.verdict.word() == "allow";
+        let allowed = statement.decision.word() == "allow";
         let sequence = self.decide_as(&approver, statement.approval, allowed, &statement.reason, &body)?;
         Ok((order, sequence))
     }
@@ -117,12 +117,12 @@ impl Engine {
         self.decided.send_modify(|count| *count = count.wrapping_add(1));
         match recorded {
             Ok(receipt) => {
-                self.tell(Notice::Decided(id, allowed));
+                self.publish(Notice::Decided(id, allowed));
                 Ok(receipt.seq())
             }
             Err(NotRecorded::Once { .. }) => Err(ApprovalRefusal::Decided(id)),
             Err(NotRecorded::Unknown) => {
-                self.tell(Notice::Decided(id, allowed));
+                self.publish(Notice::Decided(id, allowed));
                 Err(ApprovalRefusal::NotRecorded(NotRecorded::Unknown.into()))
             }
             Err(problem) => Err(ApprovalRefusal::NotRecorded(problem.into())),
@@ -151,7 +151,7 @@ impl Engine {
         envelope.once = Some(once);
         envelope.links = vec![info.seq_of_ask];
         drop(self.append(&mut inner, envelope, None, None));
-        self.tell(Notice::Decided(id, false));
+        self.publish(Notice::Decided(id, false));
         Ok(())
     }
 

@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context) -> Outcome {
             watcher.cancel();
             signal
         });
-        let owner = converse(&context.config, first, &stop).await;
+        let owner = serve_connection(&context.config, first, &stop).await;
         let signal = if stop.is_cancelled() { signal.await.ok() } else { None };
         Ok::<_, Failure>((owner, signal))
     });
@@ -81,7 +81,7 @@ fn open(config: &Config) -> Result<Backend, Failure> {
 }
 
 /// Serves stdin until it ends. Gives the owner, if this process became it.
-async fn converse(config: &Config, first: Backend, stop: &CancellationToken) -> Option<Owner> {
+async fn serve_connection(config: &Config, first: Backend, stop: &CancellationToken) -> Option<Owner> {
     let (input, mut output) = (stdio::input(), stdio::output());
     let mut lines = Lines::new(input, MAX_MESSAGE);
     let mut backend = first;
