@@ -293,7 +293,7 @@ impl Engine {
 
     /// Waits until the decision is on record, and gives the answer.
     pub fn deliver(&self, undelivered: Undelivered) -> Answer {
-        waiting::now(self.deliver_waiting(undelivered, Wait::Thread))
+        waiting::block_on_ready(self.deliver_waiting(undelivered, Wait::Thread))
     }
 
     /// [`Engine::deliver`] for a task or a thread.
@@ -308,7 +308,7 @@ impl Engine {
                 Ok(receipt) => {
                     self.delivered.send_modify(|count| *count = count.wrapping_add(1));
                     for notice in notices {
-                        self.tell(notice);
+                        self.publish(notice);
                     }
                     let args = changed_args(&proposal.action, &decision);
                     return Answer::recorded(decision, session, args, &receipt);
@@ -322,7 +322,7 @@ impl Engine {
                     // What stands behind a decision that is given up may be on record: whoever hears of it looks.
                     if problem == NotRecorded::Deadline {
                         let orders = |notice: &Notice| matches!(notice, Notice::Order { .. });
-                        notices.into_iter().filter(orders).for_each(|notice| self.tell(notice));
+                        notices.into_iter().filter(orders).for_each(|notice| self.publish(notice));
                     }
                     return self.not_recorded(&problem.cause());
                 }
@@ -387,7 +387,7 @@ impl Engine {
         let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
         if Instant::now() >= deadline {
             for notice in notices {
-                self.tell(notice);
+                self.publish(notice);
             }
             return Err(EngineError::TooLate);
         }
@@ -534,7 +534,7 @@ impl Engine {
             Ok(reservation) => self.enqueue_malformed(reservation, caller, door, reason),
             Err(full) => return self.not_recorded(&NotRecorded::from(full).cause()),
         };
-        waiting::now(self.malformed_refused(queued, reason, Wait::Thread))
+        waiting::block_on_ready(self.malformed_refused(queued, reason, Wait::Thread))
     }
 
     /// Queues an alarm about something that is no action.

@@ -91,7 +91,7 @@ impl Engine {
         self.notices.subscribe()
     }
 
-    pub(super) fn tell(&self, notice: Notice) {
+    pub(super) fn publish(&self, notice: Notice) {
         // Nobody may be listening.
         let _ = self.notices.send(notice);
     }
@@ -121,11 +121,11 @@ impl Engine {
         notices: Vec<Notice>,
     ) -> Result<(), NotRecorded> {
         let engine = Arc::clone(self);
-        let told = to_its_end(async move { engine.tell_changed(queued, notices, Wait::Task).await });
+        let told = to_its_end(async move { engine.publish_changed(queued, notices, Wait::Task).await });
         told.await.map(|_| ())
     }
 
-    async fn tell_changed(
+    async fn publish_changed(
         &self,
         queued: QueuedRecords,
         notices: Vec<Notice>,
@@ -135,7 +135,7 @@ impl Engine {
         // Also if it is not known yet: whoever follows looks.
         if matches!(recorded, Ok(_) | Err(NotRecorded::Unknown)) {
             for notice in notices {
-                self.tell(notice);
+                self.publish(notice);
             }
         }
         recorded
@@ -149,7 +149,7 @@ impl Engine {
         let reservation =
             self.reserve_blocking(self.due()).map_err(|full| EngineError::from(NotRecorded::from(full)))?;
         let (queued, notices, value) = self.change_agents(reservation, change)?;
-        let recorded = waiting::now(self.tell_changed(queued, notices, Wait::Thread));
+        let recorded = waiting::block_on_ready(self.publish_changed(queued, notices, Wait::Thread));
         let receipts = recorded.map_err(EngineError::from)?;
         Ok((receipts.first().map(Receipt::seq), value))
     }

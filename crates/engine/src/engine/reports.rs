@@ -115,7 +115,7 @@ impl Engine {
     ) -> Result<Receipt, EngineError> {
         let reservation = self.reserve_blocking(self.due()).map_err(NotRecorded::from)?;
         let queued = self.enqueue_report(reservation, caller, agent, session, door, report)?;
-        waiting::now(self.report_recorded(queued, Wait::Thread))
+        waiting::block_on_ready(self.report_recorded(queued, Wait::Thread))
     }
 
     /// Gives a report its place in the queue.
@@ -173,14 +173,14 @@ impl Engine {
         let body = Json::object().with("data", data).to_string().into_bytes();
         let mut records = vec![RecordDraft::new(envelope.clone(), Some(body))];
         for (code, problem) in alarms {
-            let alarm = self.beside(&envelope, RecordKind::Alarm, code, None, Vec::new());
+            let alarm = self.companion(&envelope, RecordKind::Alarm, code, None, Vec::new());
             let problem = proctor_policy::prepare::redact_text(&policy, problem);
             let body = Json::object().with("problem", problem).to_string().into_bytes();
             records.push(RecordDraft::about_first(alarm, Some(body)));
         }
         let amounts = differences(&[], spent.tokens, spent.cost_usd);
         if !amounts.is_empty() {
-            let settlement = self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
+            let settlement = self.companion(&envelope, RecordKind::Settlement, "", None, amounts.clone());
             records.push(RecordDraft::about_first(settlement, None));
         }
         Ok(self.enqueue_spent(&mut self.lock_for_append(reservation)?, caller, records, &amounts))
@@ -244,7 +244,7 @@ impl Engine {
                 let amounts = differences(&[], event.spent.tokens, event.spent.cost_usd);
                 if !amounts.is_empty() {
                     let settlement =
-                        self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
+                        self.companion(&envelope, RecordKind::Settlement, "", None, amounts.clone());
                     records.push(RecordDraft::about_first(settlement, None));
                 }
                 amounts
@@ -336,11 +336,11 @@ impl Engine {
         let mut records = vec![RecordDraft::new(envelope.clone(), Some(body.to_string().into_bytes()))];
         if !amounts.is_empty() {
             let once = Some(format!("settlement:{decision}"));
-            let settlement = self.beside(&envelope, RecordKind::Settlement, "", once, amounts.clone());
+            let settlement = self.companion(&envelope, RecordKind::Settlement, "", once, amounts.clone());
             records.push(RecordDraft::new(settlement, None));
         }
         if denied {
-            let alarm = self.beside(&envelope, RecordKind::Alarm, "denied_but_done", None, Vec::new());
+            let alarm = self.companion(&envelope, RecordKind::Alarm, "denied_but_done", None, Vec::new());
             records.push(RecordDraft::new(alarm, None));
         }
         // All of them are on record before the agent hears of it.
@@ -348,7 +348,7 @@ impl Engine {
     }
 
     /// A record about the same thing as another.
-    fn beside(
+    fn companion(
         &self,
         envelope: &Envelope,
         kind: RecordKind,

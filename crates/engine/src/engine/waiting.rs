@@ -71,7 +71,7 @@ impl<T: Send + 'static> Drop for ToItsEnd<T> {
 }
 
 /// Runs a future that waits as a thread does, and so never has to be polled twice.
-pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn block_on_ready<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {
