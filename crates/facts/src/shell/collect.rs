@@ -10,7 +10,7 @@ const MAX_WORK: usize = 8 * 1024 * 1024;
 /// Longest text of an unknown entry, in characters.
 const MAX_NOTE_CHARS: usize = 200;
 /// Most entries that a list may have.
-const MAX_ENTRIES: usize = 16 * 1024;
+const MAX_COLLECTED: usize = 16 * 1024;
 /// Most directories that a relative path is joined with.
 const MAX_DIRECTORIES: usize = 8;
 
@@ -111,7 +111,7 @@ impl Collector {
     /// Records that something could not be determined.
     pub(super) fn note(&mut self, kind: &str, detail: &str) {
         // After a limit the rest looks unbalanced, which would only distract from the reason.
-        if self.stopped || self.facts.unknown.len() >= MAX_ENTRIES {
+        if self.stopped || self.facts.unknown.len() >= MAX_COLLECTED {
             return;
         }
         let mut entry: String = format!("{kind}: ");
@@ -131,7 +131,7 @@ impl Collector {
         let text = texts.join(" ");
         // A word costs far more than its characters: it is copied for every wrapper around it.
         self.charge(text.len().saturating_add(texts.len().saturating_mul(32)));
-        if self.facts.commands.len() >= MAX_ENTRIES {
+        if self.facts.commands.len() >= MAX_COLLECTED {
             self.stop("too many commands");
         }
         if self.stopped || texts.is_empty() {
@@ -187,7 +187,7 @@ impl Collector {
                 Effect::Read => &mut self.facts.reads,
                 Effect::Delete => &mut self.facts.deletes,
             };
-            if list.len() < MAX_ENTRIES {
+            if list.len() < MAX_COLLECTED {
                 list.push(path);
             } else {
                 self.stop("too many files");
