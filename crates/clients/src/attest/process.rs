@@ -127,7 +127,7 @@ impl Process {
     ) {
         let asked = tokio::select! {
             stop = &mut stopped => Some(stop.ok()),
-            () = self.converse(&mut stdin, &mut serials) => None,
+            () = self.exchange(&mut stdin, &mut serials) => None,
         };
         let stop = if let Some(stop) = asked {
             drop(stdin);
@@ -153,7 +153,7 @@ impl Process {
     }
 
     /// Exchanges messages until the engine has exited or closed a stream.
-    async fn converse(&mut self, stdin: &mut ChildStdin, serials: &mut mpsc::Receiver<u64>) {
+    async fn exchange(&mut self, stdin: &mut ChildStdin, serials: &mut mpsc::Receiver<u64>) {
         let Process { child, lines, shared, .. } = self;
         tokio::select! {
             () = read(lines, shared) => {}

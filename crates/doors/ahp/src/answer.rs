@@ -4,7 +4,7 @@ use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_wire::ahp::{ConfirmationDecision, Decision};
 
-use super::action::Read;
+use super::action::ParsedAction;
 use proctor_engine::Answer;
 
 /// Default `retry_after_ms`, for decisions without one.
@@ -18,7 +18,12 @@ pub(crate) enum ApprovalRequest {
 }
 
 /// The decision on an action or a prompt.
-pub(crate) fn generic(answer: &Answer, read: &Read, payload: &Json, asked: ApprovalRequest) -> Decision {
+pub(crate) fn generic(
+    answer: &Answer,
+    read: &ParsedAction,
+    payload: &Json,
+    asked: ApprovalRequest,
+) -> Decision {
     let decision = answer.decision();
     let metadata = Some(metadata(answer));
     let block = |reason: String, metadata| Decision::Block { reason, metadata };

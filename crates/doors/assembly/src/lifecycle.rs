@@ -135,7 +135,7 @@ impl AssemblyDoor {
             }
         }
         let (nonce, now) = (&request.registration_nonce, self.engine().now());
-        if !lock(&self.inner.challenges).burn(nonce, &id.agent_id, &request.public_key, now) {
+        if !lock(&self.inner.challenges).consume(nonce, &id.agent_id, &request.public_key, now) {
             return Err(Status::unauthenticated(
                 "the nonce is unknown, used, expired or another agent's: request a challenge first",
             ));

@@ -277,13 +277,13 @@ impl<R: Read> Lines<R> {
             if self.filled - self.begin > MAX_LINE {
                 return self.skip();
             }
-            looked -= self.make_room();
+            looked -= self.compact();
             self.fill();
         }
     }
 
     /// Moves the current line to the front of the buffer, and returns by how many bytes.
-    fn make_room(&mut self) -> usize {
+    fn compact(&mut self) -> usize {
         let moved = self.begin;
         if moved > 0 {
             self.buffer.copy_within(self.begin..self.filled, 0);

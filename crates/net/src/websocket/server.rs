@@ -86,13 +86,13 @@ async fn upgrade<H: TextHandler>(State(endpoint): State<Arc<Endpoint<H>>>, reque
             tokio::select! {
                 biased;
                 () = slot.abort.cancelled() => {}
-                () = endpoint.converse(&peer, socket, &slot) => {}
+                () = endpoint.serve_connection(&peer, socket, &slot) => {}
             }
         })
 }
 
 impl<H: TextHandler> Endpoint<H> {
-    async fn converse(&self, peer: &Peer, socket: WebSocket, slot: &ConnectionSlot) {
+    async fn serve_connection(&self, peer: &Peer, socket: WebSocket, slot: &ConnectionSlot) {
         let Endpoint { handler, options, .. } = self;
         let mut transport = SocketTransport::new(socket, options.ping);
         let begin = |text: Utf8Bytes| handler.begin(peer, Bytes::from(text));

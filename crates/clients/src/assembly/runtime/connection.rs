@@ -30,7 +30,7 @@ const MAX_IN_FLIGHT: usize = MAX_PAYLOAD;
 const MAX_REPORTS: usize = 256;
 
 /// Serves a connection to its end. One that breaks a rule is closed.
-pub(super) async fn converse<H: RuntimeHandler>(
+pub(super) async fn serve_connection<H: RuntimeHandler>(
     stream: UnixStream,
     options: Arc<RuntimeOptions>,
     handler: Arc<H>,
