@@ -93,7 +93,7 @@ impl Contract {
         }
     }
 
-    /// When it was so; any text.
+    /// Time of the update; any text.
     pub fn updated_at(&self) -> &str {
         match self {
             Contract::RunLifecycle(event) => &event.updated_at,

@@ -12,9 +12,9 @@ pub struct HandshakeRequest {
     pub protocol_version: String,
     /// The agent's software.
     pub agent_info: AgentInfo,
-    /// The session, as it calls it.
+    /// The session id of the agent.
     pub session_id: String,
-    /// The agent, as it calls itself.
+    /// The id that the agent claims.
     pub agent_id: String,
 }
 
@@ -23,7 +23,7 @@ pub struct HandshakeRequest {
 pub struct AgentInfo {
     /// The framework.
     pub framework: String,
-    /// That one's version.
+    /// Version of the framework.
     pub version: String,
     /// The events that the agent will send.
     pub capabilities: Vec<String>,
@@ -103,7 +103,7 @@ pub struct BatchRequest {
     pub events: Vec<AhpEvent>,
 }
 
-/// One decision for each of them, in order.
+/// The reply to a batch: one decision for each event, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BatchResponse {
     /// The decisions.

@@ -7,8 +7,8 @@ use prost::Name;
 
 use super::varint;
 
-/// About the most memory that the elements of a message's lists and maps may take, in bytes. Texts are not counted: they are as long as
-/// their bytes.
+/// Approximate memory limit of the elements of a message's lists and maps, in bytes. Texts are not counted: they are as long as their
+/// bytes.
 pub const MAX_UNPACKED: usize = 64 * 1024 * 1024;
 
 /// Depth limit of nested messages: what the message library allows.

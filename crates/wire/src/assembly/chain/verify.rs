@@ -79,7 +79,7 @@ pub enum Tampering {
         /// The hash that it states.
         stated: [u8; 32],
     },
-    /// Another entry stood before it.
+    /// The previous entry was another one.
     #[error("the entry does not follow the one before it")]
     Link {
         /// The hash of the entry before.
