@@ -35,7 +35,7 @@ pub enum CredentialError {
     OtherLedger {
         /// The ledger that the statement names.
         stated: String,
-        /// This ledger.
+        /// The ledger of this state directory.
         here: String,
     },
 }

@@ -79,7 +79,7 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// The randomness.
     pub randomness: Arc<dyn Randomness>,
-    /// Looks up real paths; only for agents on this host.
+    /// Resolver of real paths; only for agents on this host.
     pub resolver: Option<Box<dyn PathResolver + Send + Sync>>,
     /// Time limit of an answer; after it the answer is deny.
     pub answer: Duration,
@@ -103,7 +103,7 @@ pub struct Engine {
     delivered: tokio::sync::watch::Sender<u64>,
     /// Changes whenever an approver decides; delayed `ask` answers look again then.
     decided: tokio::sync::watch::Sender<u64>,
-    /// Tells what happens to agents, operations, approvals and the policy.
+    /// Channel of notices on agents, operations, approvals and the policy.
     notices: tokio::sync::broadcast::Sender<Notice>,
 }
 

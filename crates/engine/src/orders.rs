@@ -25,7 +25,7 @@ pub enum OrderError {
         /// The principal of another.
         second: String,
     },
-    /// There is no such order.
+    /// The order is unknown.
     #[error("unknown order `{0}`")]
     UnknownOrder(String),
     /// The text names no operation.

@@ -37,7 +37,7 @@ pub enum TokenError {
     /// The digest cannot be read.
     #[error("token `{0}`: `sha256` is 64 hexadecimal digits")]
     Digest(String),
-    /// Not exactly one source is given.
+    /// A token has no source, or several.
     #[error("token `{0}`: give exactly one of `sha256`, `file` and `env`")]
     Sources(String),
     /// The file cannot be read.

@@ -21,7 +21,7 @@ pub enum ApprovalRefusal {
     /// No such approval.
     #[error("approval {0} is not known here: `proctor approve list` shows those that wait")]
     Unknown(ApprovalId),
-    /// Another approver decided first.
+    /// An approver has already decided.
     #[error("approval {0} is already decided")]
     Decided(ApprovalId),
     /// Too late.
@@ -163,7 +163,7 @@ impl Engine {
 /// The first record that asked for an approval.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// Its sequence.
+    /// Sequence of the record.
     pub sequence: u64,
     /// Approvers who may decide; empty: any approver.
     pub approvers: Vec<String>,

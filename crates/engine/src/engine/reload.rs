@@ -13,7 +13,7 @@ use super::{Engine, EngineError};
 pub enum Reload {
     /// The sources are the ones in force.
     Unchanged,
-    /// Another policy is in force now.
+    /// The new policy is in force.
     Loaded,
     /// The old policy stays.
     Refused(Vec<Problem>),
