@@ -176,7 +176,7 @@ impl Advice {
         if wait_ms > max { RateLimitAdvice::Queue } else { RateLimitAdvice::Retry { after_ms: wait_ms } }
     }
 
-    /// One kind of section of every document that has it.
+    /// Sections of one kind, of all documents that have it.
     fn sections<'a, T: 'a>(
         &'a self,
         which: impl Fn(&'a AdviceSection) -> Option<&'a T>,
@@ -185,7 +185,7 @@ impl Advice {
     }
 }
 
-/// None of the offered strategies is allowed.
+/// Refusal: none of the offered strategies is allowed.
 struct NoStrategy {
     reason: String,
 }

@@ -16,7 +16,7 @@ use crate::question::{Account, Answer, AnswerSource, Unit};
 /// The shares of a limit, in per cent, that people want to hear about; the highest first.
 const SHARES: [u32; 3] = [100, 95, 80];
 
-/// One limit, and how much of it is left.
+/// A limit, and the amount left of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remaining {
     /// The key in the document: `daily_limit_usd`.
@@ -55,7 +55,7 @@ pub struct Crossing {
     pub spent: Decimal,
     /// The limit.
     pub limit: Decimal,
-    /// When the limit's window began.
+    /// Start of the limit's window.
     pub window_start: Timestamp,
 }
 

@@ -81,13 +81,13 @@ pub enum DocumentScope {
     /// All agents.
     #[default]
     Global,
-    /// One organisation.
+    /// An organisation.
     Org(String),
-    /// One team.
+    /// A team.
     Team(String),
-    /// One agent: its principal, or the UUID that Agent Assembly derives from its id.
+    /// An agent: its principal, or the UUID that Agent Assembly derives from its id.
     Agent(String),
-    /// One tool (either name).
+    /// A tool (either name).
     Tool(String),
 }
 
@@ -196,7 +196,7 @@ pub enum Response {
     Suspend,
 }
 
-/// One rule.
+/// A rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// `id`.
@@ -287,7 +287,7 @@ pub struct BudgetSection {
     pub suspend: bool,
 }
 
-/// One limit of a budget.
+/// A limit of a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     /// The key it was written under, below `budget`.

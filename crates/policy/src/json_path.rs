@@ -4,7 +4,7 @@ use proctor_core::json::Json;
 
 use crate::scan::{json_path_child, json_path_index};
 
-/// One step of a path.
+/// A step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
     /// A member.
@@ -30,7 +30,7 @@ pub enum JsonPathError {
     /// A `.` without a name.
     #[error("a name is missing after `.`")]
     NoName,
-    /// Something other than a number or `*` between brackets.
+    /// The text between brackets is neither a number nor `*`.
     #[error("`{0}` is not an index")]
     Index(String),
     /// An opening bracket without its closing one.

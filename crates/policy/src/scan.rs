@@ -39,7 +39,7 @@ pub use redaction::{REDACTED_WHOLE, leading_kind, redact};
 use bytes::Summary;
 use custom::CustomPatterns;
 
-/// One finding: what it is, and where it stands as UTF-8 byte offsets.
+/// A finding: its kind, and its position in UTF-8 byte offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
     /// Kind of secret.

@@ -22,7 +22,7 @@ const MAX_ASKED: usize = 256;
 pub(super) enum Fault {
     /// A member below `args`, `result` or `metadata` is not there.
     Missing,
-    /// Anything else.
+    /// Any other error.
     Error(Cow<'static, str>),
 }
 
@@ -40,7 +40,7 @@ impl Fault {
     }
 }
 
-/// One evaluation.
+/// State of an evaluation.
 pub(super) struct Evaluator<'v> {
     activation: &'v Activation<'v>,
     locals: Vec<Value<'v>>,
@@ -281,7 +281,7 @@ impl<'v> Evaluator<'v> {
         }
     }
 
-    /// One element of a macro; `Some` ends it.
+    /// Evaluates a macro for one element; `Some` ends it.
     fn visit(
         &mut self,
         comprehension: &'v Comprehension,

@@ -144,7 +144,7 @@ impl<'node> Fields<'node> {
         }
     }
 
-    /// One of a few words.
+    /// Reads a word of a fixed set.
     pub(super) fn word(
         &self,
         key: &str,

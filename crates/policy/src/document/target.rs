@@ -13,7 +13,7 @@ pub const TEXTUAL: &[&str] = &["text", "path", "command", "url", "model"];
 /// A path or pointer to something that rules cannot change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Not a JSONPath.
+    /// The text is not a JSONPath.
     #[error("{} is not a JSONPath: {error}", quoted(path))]
     NotAPath {
         /// The path.

@@ -137,7 +137,7 @@ fn judge_budgets(
     }
 }
 
-/// When the limit's window began.
+/// Start of the limit's window.
 pub(crate) fn window_start(limit: &Limit, budget: &BudgetSection, input: &Input) -> Option<Timestamp> {
     if limit.monthly {
         return calendar::month_start(input.now, &budget.timezone);

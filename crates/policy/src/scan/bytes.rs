@@ -149,7 +149,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Looks at every byte once, without a branch.
+    /// Summarises a text in one pass over its bytes, without a branch.
     pub(super) fn of(text: &str) -> Summary {
         let (mut wide, mut at, mut bracket) = (false, false, false);
         let mut ascii_digits = 0;

@@ -52,7 +52,7 @@ pub(super) fn find(text: &str, may_hold_labels: bool, findings: &mut Vec<Finding
     }
 }
 
-/// Looks at one run of ASCII without whitespace, which is long enough to be looked at.
+/// Scans one run of ASCII without whitespace that is long enough.
 fn find_in_token(bytes: &[u8], (start, end): Span, findings: &mut Vec<Finding>) {
     let Some(token) = bytes.get(start..end) else { return };
     let mut report = |from: usize, to: usize| {

@@ -66,8 +66,7 @@ impl Scanner {
     }
 }
 
-/// One walk over a value. Its methods give nothing where nothing changes, so that a clean value is not copied
-/// on the way.
+/// Walk over a value. Its methods give nothing where nothing changes, so that a clean value is not copied on the way.
 struct Redactor<'s> {
     scanner: &'s Scanner,
     keep: &'s dyn Fn(FindingKind) -> bool,

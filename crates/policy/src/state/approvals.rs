@@ -53,9 +53,9 @@ pub struct ApprovalInfo {
     pub name: String,
     /// The keyed digest of the action.
     pub action: Digest,
-    /// When it was first asked.
+    /// Time of the first ask.
     pub asked_at: Timestamp,
-    /// When it expires to deny; for a granted one, when the grant does.
+    /// Expiry: to deny, or of the grant.
     pub expires: Timestamp,
     /// Decision of an approver.
     pub state: ApprovalState,

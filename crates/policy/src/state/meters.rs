@@ -40,7 +40,7 @@ pub(super) struct Sums([i128; 3]);
 #[derive(Debug, Clone, Copy, Default)]
 struct Quarter {
     sums: Sums,
-    /// One row stands for the whole quarter; else each of its minutes has a row.
+    /// Whether one row stands for the whole quarter; otherwise each of its minutes has a row.
     is_one_row: bool,
 }
 

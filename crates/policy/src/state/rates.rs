@@ -24,7 +24,7 @@ const MAX_EXPIRED_PER_RECORD: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bucket {
     limit: u32,
-    /// As of `at`.
+    /// Amount at `at`.
     parts: u64,
     at: Timestamp,
 }

@@ -116,7 +116,7 @@ impl Registry {
         !agent.parent().is_empty() && self.get(agent.parent()).is_none_or(|parent| !parent.is_registered())
     }
 
-    /// Sees to it that one more agent can be taken in, if that is possible.
+    /// Evicts agents until one more can be registered; false if none can be dropped.
     fn evict(&mut self, rows: &mut Vec<Row>) -> bool {
         while self.index.registered() >= self.bounds.agents {
             let Some(principal) = self.index.oldest_droppable() else { return false };

@@ -31,7 +31,7 @@ struct Windows {
     index: i64,
     previous: u64,
     current: u64,
-    /// When the action was proposed last.
+    /// Time of the latest proposal of the action.
     last: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! One agent: what a record makes of it, and its row.
+//! Agent in the registry: the fold of a record, and the row.
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
@@ -29,7 +29,7 @@ pub struct AgentInfo {
     pub org: String,
     /// Registration; `None`: it never registered, and is only here because it is stopped.
     pub registration: Option<Registration>,
-    /// When it registered first.
+    /// Time of the first registration.
     pub registered_at: Timestamp,
     /// The sequence of that record.
     pub registered_seq: u64,
