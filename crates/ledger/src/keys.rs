@@ -66,7 +66,7 @@ impl fmt::Display for Algorithm {
 /// Error in a key name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyNameError {
-    /// There is no name.
+    /// The name is empty.
     #[error("the key name is empty")]
     Empty,
     /// The name is too long.

@@ -144,7 +144,7 @@ impl Reader {
         Ok(self.store.once(key)?)
     }
 
-    /// One state row: its value and the record that made it.
+    /// A state row: its value, and the sequence of the record that made it.
     pub fn state(&self, fold: &str, key: &str) -> Result<Option<(Vec<u8>, u64)>, ReadError> {
         Ok(self.store.state(fold, key)?)
     }

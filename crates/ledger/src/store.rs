@@ -148,7 +148,7 @@ pub trait StoreReader: Send + Sync {
     /// The sequence of the record that has this unique key.
     fn once(&self, key: &str) -> Result<Option<u64>, StoreError>;
 
-    /// One state row: value and sequence.
+    /// A state row: value and sequence.
     fn state(&self, fold: &str, key: &str) -> Result<Option<(Vec<u8>, u64)>, StoreError>;
 
     /// State rows of a fold with keys after `after`, in order of keys, at most `limit` or about a mebibyte.
@@ -214,7 +214,7 @@ pub struct Filter {
     pub kinds: Vec<RecordKind>,
     /// The approval.
     pub approval: Option<ApprovalId>,
-    /// Not before this time.
+    /// Earliest time.
     pub since: Option<Timestamp>,
     /// Before this time.
     pub until: Option<Timestamp>,
@@ -245,7 +245,7 @@ impl Default for PageBound {
     }
 }
 
-/// Some records, and where to go on. A page may be empty although more follows: reading stays in small steps.
+/// A page of records, and the start of the next one. A page may be empty although more follows: reading stays in small steps.
 #[derive(Debug, Default)]
 pub struct Page {
     /// The records.

@@ -29,7 +29,7 @@ pub const HASH_BYTES: usize = 32;
 /// Tile levels that a tree of the largest size has.
 pub const TILE_LEVELS: u8 = 8;
 
-/// One tile: where it stands and how many hashes it has.
+/// A tile: its position, and its number of hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileId {
     level: u8,

@@ -185,7 +185,7 @@ impl Witness {
 }
 
 impl CosignatureLine {
-    /// When the witness cosigned, in seconds since 1970.
+    /// Time of the cosignature, in seconds since 1970.
     pub const fn time(&self) -> u64 {
         self.time
     }

@@ -97,7 +97,7 @@ pub enum NotRecorded {
     Deadline,
     /// Writing failed, or the draft cannot be a record.
     Failed(String),
-    /// There is a record with the same `once` key.
+    /// A record with the same `once` key exists.
     Once {
         /// The sequence of that record.
         first: u64,

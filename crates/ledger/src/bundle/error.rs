@@ -94,7 +94,7 @@ pub enum Problem {
     /// The input ended within the bundle.
     #[error("the bundle ends here, before its end frame; it was cut off")]
     Truncated,
-    /// There is something after the end.
+    /// Bytes follow the end frame.
     #[error("there is something after the end frame")]
     Surplus,
     /// No such frame type.
@@ -250,7 +250,7 @@ pub enum ExportError {
     /// The ledger's checkpoint is malformed.
     #[error("the ledger's checkpoint cannot be used: {0}")]
     Checkpoint(#[from] CheckpointError),
-    /// There is no such record in the checkpoint.
+    /// The record is not in the checkpoint.
     #[error(
         "record `{seq}` is not in the checkpoint, which has {size} records; make a newer checkpoint or choose another"
     )]

@@ -30,7 +30,7 @@ pub struct Check<'a> {
     pub at_least_size: Option<u64>,
 }
 
-/// One record of a bundle, after its own checks.
+/// A record of a bundle, after its own checks.
 ///
 /// That it belongs to the ledger is certain in a part; in a whole bundle only when [`verify`] returns, because the root
 /// is known at the end. The same holds for `erased`: the record that says so comes later.
@@ -66,7 +66,7 @@ pub enum Signer {
         /// The witnesses that cosigned, and when (seconds since 1970).
         witnesses: Vec<(VerifierKey, u64)>,
     },
-    /// Not checked: no trust file was given.
+    /// The signature is not checked: no trust file was given.
     Unknown,
 }
 

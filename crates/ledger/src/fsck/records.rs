@@ -92,7 +92,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Notes holes before the record `seq`.
+    /// Reports missing sequences before the record `seq`.
     fn step_to(&mut self, seq: u64) {
         if seq != self.counts.records {
             let what = format!("records {} to {} are missing", self.counts.records, seq.saturating_sub(1));
@@ -139,7 +139,7 @@ impl Walk<'_> {
         Ok(Some(envelope))
     }
 
-    /// Records that the ledger makes itself have to say certain things.
+    /// Checks the required members of gap, erasure and retraction records.
     fn own_kinds(&mut self, seq: u64, envelope: &Envelope) -> Result<(), StoreError> {
         let where_ = format!("record {seq}");
         match envelope.kind {

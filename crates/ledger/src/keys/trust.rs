@@ -49,7 +49,7 @@ pub enum TrustProblem {
         /// The word.
         word: String,
     },
-    /// Nothing follows the first word.
+    /// Missing value.
     #[error("`{word}` must be followed by {expected}")]
     NothingFollows {
         /// The first word.
@@ -57,7 +57,7 @@ pub enum TrustProblem {
         /// The missing operand.
         expected: &'static str,
     },
-    /// Something follows the value.
+    /// Trailing text after the value.
     #[error("unexpected text after the value; a line has one word, one space and one value")]
     Surplus,
     /// The verifier key is not one.
@@ -82,7 +82,7 @@ pub enum TrustProblem {
     /// The number is not one.
     #[error("the quorum is not a whole number without sign and leading zeros")]
     QuorumForm,
-    /// There is a second quorum.
+    /// The quorum is given twice.
     #[error("the quorum is given already on line {first}")]
     QuorumTwice {
         /// The line of the first.

@@ -17,7 +17,7 @@ const WAL_PAGES: i64 = 8192;
 pub(crate) enum Access {
     /// By the one writer.
     Write(Durability),
-    /// Only to read, also while somebody writes.
+    /// Reading, also while another process writes.
     Read,
 }
 

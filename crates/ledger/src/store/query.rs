@@ -84,7 +84,7 @@ struct Terms {
 }
 
 impl Terms {
-    /// None if no record in the index can fit, because a term does not occur there at all.
+    /// Terms of a filter; none if a term does not occur in the index at all.
     fn of(connection: &Connection, filter: &Filter) -> Result<Option<Terms>, StoreError> {
         // The first one drives the search, so those that are likely to be rare come first.
         let wanted = [

@@ -43,7 +43,7 @@ struct QueueState {
     line: VecDeque<Arc<Waiter>>,
     generation: u64,
     unrecorded: u64,
-    /// There is a reason to write although the queue is empty.
+    /// Whether the writer is needed although the queue is empty.
     wake_requested: bool,
     closed: bool,
     /// The number of items with which the writer wants to be woken; none if it is awake.
@@ -206,7 +206,7 @@ impl Queue {
         state.unrecorded = state.unrecorded.saturating_sub(count);
     }
 
-    /// Refuses new items, and everybody in the line; items that are queued are still taken.
+    /// Refuses new items and all waiting reservations; items that are queued are still taken.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;

@@ -47,7 +47,7 @@ fn database(dir: &Path) -> PathBuf {
     dir.join("ledger.db")
 }
 
-/// Everything that can be read from the tables.
+/// Content of all tables.
 fn content(dir: &Path) -> Result<Vec<Vec<Value>>, rusqlite::Error> {
     let connection = Connection::open_with_flags(database(dir), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut all = Vec::new();
