@@ -179,7 +179,7 @@ fn reason(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// As much of a text as belongs into an explanation.
+/// Text truncated to the length of an explanation.
 fn clipped(text: &str) -> String {
     cut(text, 160).into_owned()
 }

@@ -207,7 +207,7 @@ impl Written<'_> {
         named.map(|tool| tool.to_string()).ok_or_else(|| spec::missing("tool", check))
     }
 
-    /// One tool, a list of them, or both.
+    /// Reads one tool, a list of tools, or both.
     fn one_or_more(&self, check: &str) -> Result<Vec<String>, Verdict> {
         match (self.single(check), self.list(check)) {
             (Err(problem), Err(_)) => Err(problem),

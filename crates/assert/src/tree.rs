@@ -254,7 +254,7 @@ impl Written<'_> {
         })
     }
 
-    /// One agent, a list of them, or both.
+    /// Reads one agent, a list of agents, or both.
     fn agents_called(&self) -> Result<Vec<String>, Verdict> {
         let agents: Vec<String> =
             self.agent_id.iter().chain(self.agents.iter().flatten()).map(|agent| agent.to_string()).collect();

@@ -42,7 +42,7 @@ pub enum DestinationError {
 /// Reason why one `KIND=PATH` cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ItemError {
-    /// There is no `=`.
+    /// The `=` is missing.
     #[error("`{0}` is not a report: write it like junit=report.xml")]
     NotAReport(String),
     /// The kind is unknown, and a known one is similar.

@@ -75,7 +75,7 @@ pub(crate) enum Bound {
     AtLeast(Quantity),
     /// Exactly.
     Equal(Quantity),
-    /// Anything else.
+    /// Unequal.
     NotEqual(Quantity),
     /// From the first to the second, both included.
     Between(Quantity, Quantity),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::verdict::cut;
 
-/// One answer of a judge.
+/// An answer of a judge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// From 0 to 1.

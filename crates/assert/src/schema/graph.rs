@@ -11,16 +11,16 @@ use super::build::NoExternalSchemas;
 #[derive(Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
-    /// Whether some part looks at what others left over, for which it walks through those once more.
+    /// Whether a node has `unevaluated…` keywords, which walk the other subschemas once more.
     pub(super) tracks_unevaluated: bool,
 }
 
-/// One part of a schema, by the places of those it asks.
+/// A schema node, with the indices of its subschemas.
 #[derive(Default, Clone)]
 pub(super) struct Node {
-    /// Asked about the same value.
+    /// Subschemas of the same value.
     pub(super) same: Vec<usize>,
-    /// Asked about a value inside.
+    /// Subschemas of a contained value.
     pub(super) inside: Vec<(usize, Inside)>,
 }
 

@@ -85,7 +85,7 @@ impl Part for Depth {
     }
 }
 
-/// Some output of an agent says something.
+/// Check that some output of an agent contains a text.
 pub(super) struct Output {
     agent: String,
     wanted: Wanted,
