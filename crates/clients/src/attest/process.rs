@@ -177,7 +177,7 @@ impl Process {
     /// Ends the engine: waits for its exit, then sends `SIGTERM`, then `SIGKILL`.
     async fn end(&mut self, until: Instant, terminate: Option<Duration>) -> io::Result<(Ending, ExitStatus)> {
         if let Some(status) = self.exited(until).await? {
-            return Ok((Ending::Itself, status));
+            return Ok((Ending::Exited, status));
         }
         if let Some(patience) = terminate
             && let Some(pid) = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)

@@ -1,4 +1,4 @@
-//! One client's connection, from its handshake to its end.
+//! Connection of a client, from its handshake to its end.
 
 use std::collections::VecDeque;
 use std::future::pending;
