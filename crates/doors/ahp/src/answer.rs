@@ -17,7 +17,7 @@ pub(crate) enum ApprovalRequest {
     Repeated,
 }
 
-/// The decision on an action or a prompt.
+/// Converts an answer to the protocol's generic decision.
 pub(crate) fn generic(
     answer: &Answer,
     read: &ParsedAction,
@@ -64,7 +64,7 @@ pub(crate) fn generic(
     }
 }
 
-/// The decision on a confirmation.
+/// Converts an answer to the protocol's decision on a confirmation.
 pub(crate) fn confirmation(answer: &Answer) -> ConfirmationDecision {
     let decision = answer.decision();
     let metadata = Some(metadata(answer));

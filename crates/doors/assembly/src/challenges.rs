@@ -84,7 +84,7 @@ mod tests {
         assert!(!challenges.consume(&nonce, "did", "key", at(30)), "expired");
         let nonce = open(&mut challenges, 3);
         assert!(!challenges.consume(&nonce, "other", "key", at(1)), "another agent");
-        assert!(!challenges.consume(&nonce, "did", "key", at(1)), "burned by the wrong one");
+        assert!(!challenges.consume(&nonce, "did", "key", at(1)), "consumed by the wrong one");
         assert!(!challenges.consume(&[1; 31], "did", "key", at(1)));
         assert!(challenges.open.is_empty() && challenges.by_expiry.is_empty());
     }

@@ -189,7 +189,7 @@ impl AssemblyDoor {
         }
     }
 
-    /// Processes a sign of life, and records that an offline agent is back online.
+    /// Processes a heartbeat, and records that an offline agent is back online.
     pub(super) async fn record_heartbeat(&self, agent: &AgentInfo) {
         if self.has_returned(agent) {
             self.record_online(agent).await;

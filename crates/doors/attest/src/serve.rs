@@ -235,7 +235,7 @@ enum Next {
 /// Size of one read, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Once a line has this many bytes, the buffer grows to the longest line at once.
+/// Line length, in bytes, at which the buffer grows to the longest line at once.
 const LONG_LINE: usize = 256 * 1024;
 
 /// A larger buffer is shrunk when its long line is done.
