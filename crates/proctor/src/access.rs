@@ -19,9 +19,9 @@ pub const AHP: &str = "ahp";
 
 /// Access of this process to the ledger of a state directory.
 pub enum Access {
-    /// This process owns it.
+    /// The owner is this process.
     Owner(Owner),
-    /// Another process owns it.
+    /// The owner is another process.
     Relay(Relay),
 }
 

@@ -199,7 +199,7 @@ pub struct WebhookConfig {
 pub struct TlsFiles {
     /// The server's certificate chain.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// Private key of the certificate.
     pub key: PathBuf,
     /// Authority of client certificates, if callers must have one.
     pub client_ca: Option<PathBuf>,

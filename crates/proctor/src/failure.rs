@@ -24,7 +24,7 @@ pub const CHECKS_FAILED: u8 = 10;
 pub const DENIED: u8 = 11;
 /// Verification failed.
 pub const NOT_VERIFIED: u8 = 12;
-/// Not enough to decide.
+/// Exit code for undecidable results.
 pub const UNDECIDED: u8 = 13;
 
 /// Error of a command, with its exit code.

@@ -21,13 +21,13 @@ pub fn data(line: impl Display) -> Result<(), Failure> {
     })
 }
 
-/// Says something beside the data.
+/// Prints a line to stderr.
 pub fn note(line: &str) {
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "{} {line}", "proctor:".dimmed());
 }
 
-/// Says what went wrong.
+/// Prints an error to stderr.
 pub fn error(line: &str) {
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "{} {line}", "error:".red());

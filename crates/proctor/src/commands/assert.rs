@@ -108,7 +108,7 @@ fn recordable(trace: &str) -> Option<&RawValue> {
 /// Recorder of the batch, if it is recorded at all.
 struct BatchRecorder {
     recorder: Recorder,
-    /// This process, if it owns the state directory: its ledger is signed at the end.
+    /// Owner, if this process owns the state directory: its ledger is signed at the end.
     owner: Option<Owner>,
 }
 

@@ -156,7 +156,7 @@ async fn serve_own(
 }
 
 enum Ended {
-    /// There is nothing more to serve.
+    /// The input has ended.
     Input,
     /// The owner does not answer any more.
     Owner,

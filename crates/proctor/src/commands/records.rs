@@ -135,7 +135,7 @@ pub fn record_json(reader: &Reader, record: &Record, with_body: bool) -> Json {
     out
 }
 
-/// One line about a record.
+/// Columns of the line about a record.
 pub fn line(record: &Record) -> Vec<String> {
     let envelope = &record.envelope;
     vec![

@@ -197,7 +197,7 @@ fn gateway_paths(
     })
 }
 
-/// Those of these variables that callers know and that are of no use here.
+/// Variables of the released gateway that have no effect here.
 fn unused(names: impl Iterator<Item = String>) -> Vec<String> {
     let is_unused =
         |name: &str| UNUSED.contains(&name) || UNUSED_FAMILIES.iter().any(|family| name.starts_with(family));

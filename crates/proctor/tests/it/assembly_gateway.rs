@@ -96,7 +96,7 @@ fn tool_call(name: &str, arguments: &str) -> CheckActionRequest {
     }
 }
 
-/// What somebody without a token is told at this endpoint.
+/// Answer of this endpoint to a check without a token.
 async fn anonymous(endpoint: &str) -> CheckActionResponse {
     let client = Client::connect(endpoint, Options::default()).await.unwrap();
     client.check(tool_call("search", "{}")).await.unwrap()

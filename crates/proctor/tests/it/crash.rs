@@ -1,4 +1,4 @@
-//! What must survive: SIGKILL under load, a full disk, torn and damaged files.
+//! Crash safety: SIGKILL under load, a full disk, truncated and damaged files.
 
 use std::collections::HashSet;
 use std::io::{BufRead, Read, Seek, SeekFrom, Write};
@@ -142,7 +142,7 @@ fn populated() -> Folder {
     folder
 }
 
-/// What the ledger says, in full: every record with its body.
+/// Content of the ledger: every record with its body.
 fn everything(folder: &Folder) -> Option<Vec<u8>> {
     let bundle = folder.path("everything.bundle");
     let exported = folder.run(&["audit", "export", "--output", bundle.to_str().unwrap()]);

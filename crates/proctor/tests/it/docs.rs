@@ -20,7 +20,7 @@ const WITHOUT_COMMANDS: &[&str] = &[
     "webhook.md",
 ];
 
-/// What stands above the generated part of `docs/cli.md`.
+/// Marker above the generated part of `docs/cli.md`.
 const GENERATED: &str = "<!-- Below this line the page is made from `--help`. -->\n";
 
 #[test]
@@ -194,7 +194,7 @@ fn collect_examples(command: &mut Vec<String>, examples: &mut Vec<(String, Strin
     }
 }
 
-/// Where a published limit stands in the source, how it is written there, and how `docs/limits.md` says it.
+/// Published limits: source file, text in it, and text in `docs/limits.md`.
 const LIMITS: &[(&str, &str, &str)] = &[
     (
         "net/src/lines.rs",
@@ -619,7 +619,7 @@ fn headings(text: &str) -> BTreeSet<String> {
 
 // The list of commands.
 
-/// What `-h` prints, in its parts.
+/// Sections of the output of `-h`.
 struct Help(Vec<String>);
 
 fn help(command: &[String]) -> Help {

@@ -30,7 +30,7 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// As it is evaluated.
+    /// The assertion as it is evaluated.
     pub(super) fn assertion(&self) -> Result<Assertion<'_>, Failure> {
         let mut assertion = Assertion::new(&self.id, &self.kind, &self.spec)
             .map_err(|error| Failure::from(format!("assertion `{}`: {error}", self.id)))?;

@@ -30,7 +30,7 @@ const OF_STEP: &[&str] = &[
     "alias",
 ];
 
-/// Other names that people give the members of a step.
+/// Synonyms of the members of a step.
 const OTHER_NAMES: &[(&str, &str)] = &[("tool_name", "name"), ("tool", "name"), ("arguments", "args")];
 
 /// Reads a trace, and says where it is wrong.

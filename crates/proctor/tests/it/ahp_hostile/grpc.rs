@@ -265,7 +265,7 @@ fn cut(server: &Server) {
     }
 }
 
-/// Many calls, each reset at once: the server works on none of them for ever.
+/// Calls that are reset at once: the server drops the work of each.
 fn taken_back(server: &Server) {
     let mut stream = greeted(server);
     let mut all = Vec::new();

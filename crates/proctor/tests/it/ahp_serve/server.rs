@@ -19,7 +19,7 @@ use crate::support::{Folder, text};
 /// Longer than anything here takes on a slow machine, and shorter than anybody waits for a test that hangs.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// What the tests' agents may do.
+/// Policy of the tests' agents.
 pub const POLICY: &str = r#"
 version: "1"
 default: deny
@@ -34,7 +34,7 @@ rules:
 /// `proctor serve`, running.
 pub struct Server {
     pub child: Child,
-    /// What it said when it was ready.
+    /// Announcement of the server when it is ready.
     pub announced: Json,
     pub http: SocketAddr,
     pub grpc: SocketAddr,
@@ -105,7 +105,7 @@ impl Server {
         assert_eq!((status.code(), rest.as_str()), (Some(143), ""), "{said}");
     }
 
-    /// What it has said so far.
+    /// Standard error of the server so far.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
     }
@@ -211,7 +211,7 @@ pub fn result(answer: &Json) -> Json {
     answer.get("result").unwrap_or_else(|| panic!("no result: {answer}")).clone()
 }
 
-/// What was decided.
+/// The decision of a result.
 pub fn decided(result: &Json) -> &str {
     text(result, "decision")
 }

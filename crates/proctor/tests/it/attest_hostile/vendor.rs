@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-/// What a request was, and its number from 0.
+/// A received request, and its number from 0.
 pub struct Asked {
     pub number: usize,
     pub path: String,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::binary;
 
-/// How long a reply may take before the test fails; only ever reached by a defect.
+/// Time limit of a reply; only ever reached by a defect.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// No reply is longer, with its end.
@@ -221,7 +221,7 @@ impl Engine {
         rustix::process::kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Its resident memory in bytes.
+    /// Resident memory of the engine, in bytes.
     pub fn resident(&self) -> u64 {
         self.memory("VmRSS:")
     }

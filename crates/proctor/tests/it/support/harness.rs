@@ -9,7 +9,7 @@ use proctor_core::json::Json;
 
 use crate::support::{Folder, text};
 
-/// How long a reply may take before the test fails; only ever reached by a defect.
+/// Time limit of a reply; only ever reached by a defect.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// JSON from its text.
@@ -245,7 +245,7 @@ impl Harness {
         }
     }
 
-    /// What it said on stderr so far.
+    /// Lines on standard error so far.
     fn heard(&self) -> Vec<String> {
         self.said.try_iter().collect()
     }
@@ -315,7 +315,7 @@ pub fn session(folder: &Folder, name: &str) -> Vec<Json> {
     folder.json(&["session", "show", name, "--json"])
 }
 
-/// Those of one kind.
+/// Records of one kind.
 pub fn of_kind<'a>(records: &'a [Json], kind: &str) -> Vec<&'a Json> {
     records.iter().filter(|record| text(record, "kind") == kind).collect()
 }
