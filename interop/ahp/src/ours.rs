@@ -63,7 +63,7 @@ impl Place {
         self.path().join("state")
     }
 
-    /// What the server says besides.
+    /// Log file of the server.
     fn log(&self) -> PathBuf {
         self.path().join("stderr.log")
     }

@@ -10,7 +10,7 @@ use crate::wire::Wire;
 /// Our server: `proctor serve`, or on standard input and output `proctor harness`.
 #[derive(Debug)]
 pub struct Supervised {
-    /// Where it keeps what.
+    /// Folders of the server.
     pub place: Place,
     way: Way,
     server: Option<Server>,
@@ -33,7 +33,7 @@ impl Supervised {
         self.server.as_ref().expect("it serves a network transport").text(member)
     }
 
-    /// How the official client reaches it.
+    /// Transport of the official client to this server.
     pub fn transport(&self, auth: Option<AuthConfig>) -> Transport {
         match self.way {
             Way::Stdio => {

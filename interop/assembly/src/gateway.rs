@@ -18,10 +18,10 @@ use crate::log::{Entry, entries};
 /// The variable that says where the released binary is.
 pub const BINARY: &str = "PROCTOR_RELEASE_BINARY";
 
-/// How long the gateway has to start, and to go.
+/// Time limit of the gateway to start, and to end.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the gateway writes once it can be called.
+/// Line that the gateway prints once it can be called.
 const READY: &str = "gRPC server listening on TCP";
 
 /// The names that callers reach the gateway by.
@@ -85,7 +85,7 @@ impl Place {
         self.path().join("audit/gateway-default.jsonl")
     }
 
-    /// What the log of decisions holds.
+    /// Entries of the log of decisions.
     pub fn logged(&self) -> Vec<Entry> {
         entries(&self.log())
     }
@@ -120,7 +120,7 @@ impl Place {
 #[derive(Debug)]
 pub struct Gateway {
     child: Child,
-    /// Where it listens.
+    /// Listening address.
     pub address: SocketAddr,
     socket: PathBuf,
 }
@@ -141,7 +141,7 @@ impl Gateway {
         }
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -229,7 +229,7 @@ fn pass_on(stderr: impl BufRead, send: &SyncSender<String>) {
     }
 }
 
-/// Where the gateway listens, or everything that it said instead.
+/// Listening address of the gateway; the error is its whole output instead.
 fn ready(lines: &Receiver<String>) -> Result<SocketAddr, String> {
     let mut said = String::new();
     while let Ok(line) = lines.recv_timeout(PATIENCE) {

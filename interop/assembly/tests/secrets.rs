@@ -1,4 +1,4 @@
-//! What must not be written down: tokens.
+//! Secrets that must not be stored: tokens.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -133,7 +133,7 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
     bytes.chunks_exact(3).flat_map(digits).collect()
 }
 
-/// What is in all files of a folder.
+/// Content of all files of a folder.
 struct Files(Vec<(PathBuf, Vec<u8>)>);
 
 impl Files {
