@@ -81,7 +81,7 @@ pub(crate) enum RuleDecision<'a> {
     Unknown(&'a str),
 }
 
-/// One rule of the file.
+/// A rule of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     name: String,

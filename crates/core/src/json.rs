@@ -1,4 +1,4 @@
-//! Other people's JSON, kept as it was sent: member order, and numbers as their literal text.
+//! JSON kept as it was sent: member order, and numbers as their literal text.
 //!
 //! The parser is strict (RFC 8259), refuses duplicate member names, and is bounded in depth, so that what a rule saw,
 //! what was hashed and what the agent meant cannot differ.

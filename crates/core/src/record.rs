@@ -138,7 +138,7 @@ pub struct Registration {
 pub struct Envelope {
     /// The record's own identifier.
     pub id: RecordId,
-    /// When it was made.
+    /// Creation time.
     pub time: Timestamp,
     /// Kind.
     pub kind: RecordKind,
@@ -170,7 +170,7 @@ pub struct Envelope {
     pub action: Option<Digest>,
     /// The approval concerned.
     pub approval: Option<ApprovalId>,
-    /// When that approval expires.
+    /// Expiry of the approval.
     pub expires: Option<Timestamp>,
     /// Outcome, alarm or event code.
     pub code: String,

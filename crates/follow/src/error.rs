@@ -79,7 +79,7 @@ pub enum LogFileError {
     /// The path names something else than a regular file.
     #[error("it is not a file: move it away")]
     NotAFile,
-    /// Another process holds the lock.
+    /// The lock is held by another process.
     #[error("another program writes it: end that one, or choose another folder")]
     Locked,
     /// The length is not the one after the last write.

@@ -56,7 +56,7 @@ pub enum LocalModelError {
         /// The parser's error.
         source: serde_json::Error,
     },
-    /// This build has no local models.
+    /// The build has no local models.
     #[error(
         "the local model in `{}` cannot be used: this program was built without the feature `local-embeddings`",
         dir.display()

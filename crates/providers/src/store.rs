@@ -58,7 +58,7 @@ impl Default for StoreOptions {
 /// The status of a row that waits for the result of a plugin: it has no score yet, and counts for nothing.
 pub const WAITING_STATUS: &str = "waiting";
 
-/// One result of an assertion.
+/// A result of an assertion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The trace that was judged.
@@ -78,9 +78,9 @@ pub struct Row {
 /// Statistics of the newest scores of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
-    /// Their mean; zero if there are none.
+    /// Mean of the scores; zero if there are none.
     pub mean: f64,
-    /// Their standard deviation as a population; zero if there are none.
+    /// Population standard deviation of the scores; zero if there are none.
     pub stddev: f64,
     /// Number of scores.
     pub count: u64,

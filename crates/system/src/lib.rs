@@ -9,7 +9,7 @@ use proctor_core::random::Randomness;
 use proctor_core::time::{Clock, Timestamp};
 use proctor_facts::PathResolver;
 
-/// The machine's clock.
+/// Clock of the operating system.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock;
 
@@ -22,7 +22,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The machine's randomness.
+/// Randomness of the operating system.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemRandomness;
 
@@ -42,7 +42,7 @@ thread_local! {
     static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { bytes: [0; 512], used: 512 }) };
 }
 
-/// Randomness that was drawn ahead: each call to the operating system costs as much as a good part of a decision.
+/// Buffer of random bytes drawn ahead: each call to the operating system costs as much as a good part of a decision.
 struct Drawn {
     bytes: [u8; 512],
     used: usize,
@@ -60,7 +60,7 @@ impl Drawn {
         let end = self.used + buffer.len();
         if let Some(drawn) = self.bytes.get_mut(self.used..end) {
             buffer.copy_from_slice(drawn);
-            // What was given out is nowhere else.
+            // Zeroised, so that drawn bytes exist only at the caller.
             drawn.fill(0);
         }
         self.used = end;

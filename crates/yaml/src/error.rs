@@ -40,7 +40,7 @@ pub enum ErrorKind {
     /// The parser panicked.
     #[error("cannot be read as YAML: the YAML parser failed on it")]
     ParserPanicked,
-    /// There is no value in the source.
+    /// The source has no value.
     #[error("the document is empty")]
     Empty,
     /// More than one document in the source.

@@ -40,7 +40,7 @@ pub enum JsonProblem {
     /// Text after the value.
     #[error("something follows the value")]
     TrailingText,
-    /// Another character than the one that the grammar needs.
+    /// A character differs from the one that the grammar needs.
     #[error("expected {0}")]
     Expected(&'static str),
     /// A member name that the object has already, shortened.

@@ -80,7 +80,7 @@ impl Collector {
         self.stopped
     }
 
-    /// Goes one level deeper. On `false` nothing more is read and [`Collector::leave`] must not be called.
+    /// Enters a nesting level; false at the limit. On `false` nothing more is read and [`Collector::leave`] must not be called.
     pub(super) fn enter(&mut self) -> bool {
         if self.depth >= MAX_DEPTH {
             self.stop("nested deeper than 32 levels");
@@ -90,7 +90,7 @@ impl Collector {
         !self.stopped
     }
 
-    /// Comes back from one level deeper.
+    /// Leaves a nesting level.
     pub(super) fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }

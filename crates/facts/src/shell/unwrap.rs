@@ -1,4 +1,4 @@
-//! Looks into a command: records it, then the commands that it would run in turn.
+//! Unwrapping of a command: records it, then the commands that it would run in turn.
 
 use super::arguments::{self, Arguments};
 use super::collect::{Collector, Effect};

@@ -20,7 +20,7 @@ pub struct CacheStats {
     pub is_dir: bool,
     /// Regular files directly in it.
     pub files: u64,
-    /// Their size together.
+    /// Total size of the files.
     pub size_bytes: u64,
 }
 

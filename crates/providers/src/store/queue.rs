@@ -29,7 +29,7 @@ const FLUSH_WAIT: Duration = Duration::from_secs(10);
 /// Pause of the writer after a failure.
 const RETRY_WAIT: Duration = Duration::from_millis(250);
 
-/// One thing to write.
+/// A queued write.
 #[derive(Debug)]
 pub(super) enum Job {
     History(Vec<Row>),
@@ -60,7 +60,7 @@ pub(super) struct Group {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Tells the writer that there is something to do.
+    /// Wakes the writer.
     work: Condvar,
     /// Notifies flushing callers of progress.
     done: Condvar,
@@ -186,7 +186,7 @@ impl Queue {
         });
     }
 
-    /// Tells the writer to write what is left and end, and waits for that.
+    /// Closes the queue, and waits until the writer has written the rest and ended.
     pub(super) fn close(&self, wait: Duration) {
         let mut state = self.lock();
         state.closing = true;
@@ -204,7 +204,7 @@ impl Queue {
         }
     }
 
-    /// For the writer: the next things to write; none when the queue is closed and empty.
+    /// Next group of writes, for the writer; none when the queue is closed and empty.
     pub(super) fn take(&self) -> Option<Group> {
         let mut state = self.lock();
         let mut touches_due = None;

@@ -11,7 +11,7 @@ pub struct TokenBucket {
     interval: Duration,
     /// Burst tolerance: time that the bucket may be ahead of its even rate.
     slack: Duration,
-    /// When the bucket will be full again.
+    /// Time at which the bucket will be full again.
     full_at: Duration,
 }
 

@@ -100,7 +100,7 @@ fn later(retry_after: Option<Duration>) -> String {
     }
 }
 
-/// One line without control characters and without the key, shortened.
+/// A single line without control characters and without the key, truncated.
 ///
 /// The key goes before the text is cut: half a key would no longer be recognised.
 fn presentable(text: &str, key: Option<&str>) -> String {
