@@ -96,7 +96,7 @@ pub fn check_key_name(name: &str) -> Result<(), KeyNameError> {
     name.chars().find(unwanted).map_or(Ok(()), |character| Err(KeyNameError::Character { character }))
 }
 
-/// The short identifier of a key: a hint which key to try, not a proof of anything.
+/// The short identifier of a key: a hint which key to try, not a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub [u8; 4]);
 

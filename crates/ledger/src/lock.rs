@@ -1,4 +1,4 @@
-//! The advisory lock `owner.lock`, which gives a state directory one writing process and names its pid.
+//! Advisory lock `owner.lock`: one writing process for each state directory, named by its pid.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};

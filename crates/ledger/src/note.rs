@@ -239,7 +239,7 @@ impl Note {
         })
     }
 
-    /// Checks every signature in the key's name; the greatest of what the checks give.
+    /// Checks every signature in the key's name; returns the greatest result.
     fn each_by(&self, key: &VerifierKey, check: impl Fn(&[u8]) -> Option<u64>) -> Result<u64, NoteError> {
         let mut greatest = None;
         for line in self.signatures.iter().filter(|line| line.name == key.name() && line.key_id == key.id()) {

@@ -92,7 +92,7 @@ impl Reader {
         records::decode(seq, &self.leaf(seq)?)
     }
 
-    /// The place of the record with this identifier.
+    /// The sequence of the record with this identifier.
     pub fn by_id(&self, id: &RecordId) -> Result<Option<u64>, ReadError> {
         Ok(self.store.by_id(id)?)
     }
@@ -139,7 +139,7 @@ impl Reader {
         Follow::new(Arc::clone(&self.store), self.committed.clone(), filter, Box::new(wait))
     }
 
-    /// The place of the record with this unique key.
+    /// The sequence of the record with this unique key.
     pub fn once(&self, key: &str) -> Result<Option<u64>, ReadError> {
         Ok(self.store.once(key)?)
     }

@@ -159,7 +159,7 @@ pub trait StoreReader: Send + Sync {
         limit: usize,
     ) -> Result<Vec<StoredState>, StoreError>;
 
-    /// The stored tile of this place.
+    /// The stored tile at this position.
     fn tile(&self, level: u8, index: u64) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The leaves of `range`, as far as they are there, in order; for at most a few hundred.
@@ -257,7 +257,7 @@ pub struct Page {
 /// A leaf with its sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLeaf {
-    /// The record's place.
+    /// The record's sequence.
     pub seq: u64,
     /// The canonical bytes.
     pub leaf: Vec<u8>,

@@ -92,7 +92,7 @@ impl TileId {
         path::hashes_path(self)
     }
 
-    /// The path of the entry bundle of the same place; meant for tiles of level 0.
+    /// The path of the entry bundle at the same position; meant for tiles of level 0.
     pub fn entries_path(self) -> String {
         path::bundle_path(self)
     }

@@ -96,7 +96,7 @@ pub enum WitnessRefusal {
 }
 
 impl WitnessRefusal {
-    /// The HTTP status that the witness protocol gives this refusal.
+    /// The HTTP status of this refusal in the witness protocol.
     pub const fn http_status(&self) -> u16 {
         match self {
             Self::NotSigned(_) | Self::Checkpoint(CheckpointError::OriginMismatch { .. }) => 403,

@@ -153,7 +153,7 @@ pub enum Problem {
     /// The leaf is not canonical.
     #[error("the leaf is {0}")]
     Leaf(LeafError),
-    /// A whole bundle has a hole, or something twice.
+    /// A whole bundle has a gap or a duplicate.
     #[error("expected record {expected}; records are missing, doubled or out of order")]
     Sequence {
         /// The sequence that had to come.

@@ -25,7 +25,7 @@ pub enum DamageKind {
     Tile,
     /// A checkpoint is badly signed, of the wrong root, or beyond the end.
     Checkpoint,
-    /// A body does not have the digest that its record gives.
+    /// A body does not have the digest of its record.
     BodyDigest,
     /// A body is missing, but no record says that it was erased.
     BodyMissing,
@@ -37,7 +37,7 @@ pub enum DamageKind {
     Link,
     /// A retracted, gap or erasure record does not say what such a record has to say.
     Record,
-    /// A state row is not what the records give.
+    /// A state row differs from the fold of the records.
     State,
 }
 

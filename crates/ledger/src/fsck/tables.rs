@@ -10,7 +10,7 @@ use crate::keys::VerifierKey;
 use crate::store::schema::{APPLICATION_ID, BLOCK, TABLES};
 use crate::store::{DATABASE_FILE, FORMAT};
 
-/// Lines that SQLite's own check gives at most.
+/// Maximum of lines of SQLite's own check.
 const INTEGRITY_LINES: u32 = 100;
 
 /// Has SQLite check its own structure.
@@ -143,7 +143,7 @@ pub(super) fn check_counts(
     Ok(())
 }
 
-/// Compares the state rows with those that the records give.
+/// Compares the state rows with the fold of the records.
 pub(super) fn check_state(
     connection: &Connection,
     counts: super::records::Counts,
