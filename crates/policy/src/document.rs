@@ -50,7 +50,7 @@ pub struct Located<T> {
 }
 
 impl Located<String> {
-    /// The place in the file of a line and column (from 1) inside the text.
+    /// The position in the file of a line and column (from 1) inside the text.
     pub(crate) fn inside(&self, line: usize, column: usize) -> Position {
         let before: usize =
             self.value.lines().take(line.saturating_sub(1)).map(|line| line.chars().count() + 1).sum();
@@ -283,7 +283,7 @@ pub struct BudgetSection {
     pub timezone: String,
     /// `window`: a rolling window instead of the calendar day, in microseconds.
     pub window_micros: Option<u64>,
-    /// `action_on_exceed: suspend`: whoever runs into a limit is suspended until it is open again.
+    /// `action_on_exceed: suspend`: a principal at a limit is suspended until the limit has capacity again.
     pub suspend: bool,
 }
 

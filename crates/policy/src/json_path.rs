@@ -42,7 +42,7 @@ pub enum JsonPathError {
     /// A quoted name without its closing quote.
     #[error("`'` is missing")]
     UnclosedQuote,
-    /// A backslash before something other than a quote or a backslash.
+    /// A backslash precedes a character that is neither a quote nor a backslash.
     #[error("only `\\'` and `\\\\` are escapes")]
     Escape,
     /// A character that begins no segment.

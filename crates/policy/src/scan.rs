@@ -124,7 +124,7 @@ impl Default for Scanner {
     }
 }
 
-/// Joins overlapping findings of the same kind: the place of the first, the furthest end of all.
+/// Joins overlapping findings of the same kind: the position of the first, the furthest end of all.
 fn merge_same_kind(sorted: &mut Vec<Finding>) {
     let mut last_of_kind: [Option<usize>; FindingKind::ALL.len()] = [None; FindingKind::ALL.len()];
     let mut merged: Vec<Finding> = Vec::with_capacity(sorted.len());

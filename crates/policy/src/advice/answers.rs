@@ -1,4 +1,4 @@
-//! The answers that advice gives.
+//! Answers of advice.
 
 use std::sync::Arc;
 
@@ -128,7 +128,7 @@ pub enum RateLimitAdvice {
     },
     /// Put it off.
     Queue,
-    /// Give it up.
+    /// The call is skipped.
     Skip {
         /// Reason.
         reason: &'static str,

@@ -35,7 +35,7 @@ pub(super) fn refusal(rules: &[TextRule<'_>], work: &str, noun: &str, written: &
 }
 
 impl TextSection {
-    /// The reason that the document gives for refusing, or the built-in one.
+    /// The document's reason for refusing, or the built-in one.
     pub(super) fn reason_or(&self, built_in: impl FnOnce() -> String) -> String {
         self.reason.clone().unwrap_or_else(built_in)
     }

@@ -119,7 +119,7 @@ impl<'a> Activation<'a> {
         })
     }
 
-    /// Asked once, when something of it is read.
+    /// The calling agent, asked for once, when a member of it is read.
     fn acting(&self) -> Result<&CallingAgent, Fault> {
         self.acting
             .get_or_init(|| CallingAgent::ask(self.input, self.answers))

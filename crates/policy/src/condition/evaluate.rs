@@ -333,7 +333,7 @@ fn absent(operand: &Value<'_>, name: &str) -> Fault {
     }
 }
 
-/// The fault of giving something to a function that is not for it.
+/// Fault: the argument's type does not fit the function.
 pub(super) fn mismatch(name: &str, kind: Kind) -> Fault {
     Fault::error(format!("`{name}` is not for {}", kind.words()))
 }

@@ -5,7 +5,7 @@ use proctor_facts::Fact;
 
 use super::node::{Constant, Member, Node, Operator};
 
-/// Necessary conditions of a condition; `None` is anything, an empty list is never.
+/// Necessary conditions of a condition; `None` matches all actions, an empty list none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Index {
     /// The action's kind is one of these.

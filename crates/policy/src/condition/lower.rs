@@ -57,7 +57,7 @@ impl<'t> Lowering<'t> {
         Lowering { text, source, locals: Vec::new(), depth: 0, problems: Vec::new(), warnings: Vec::new() }
     }
 
-    /// The node of an expression; `None` if something in it is wrong, which is then in `problems`.
+    /// The node of an expression; `None` if it has a mistake, which is then in `problems`.
     pub(super) fn lower(&mut self, expr: &IdedExpr) -> Option<Lowered> {
         if self.depth >= MAX_DEPTH {
             // One report is enough: every level above would repeat it.

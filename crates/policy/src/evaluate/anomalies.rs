@@ -14,7 +14,7 @@ use crate::question::{ActionsPerMinute, Answer, AnswerSource, Question};
 /// With fewer minutes to compare with, nothing is a spike.
 const FEWEST_MINUTES: u64 = 10;
 
-/// Judges the action; gives what its record has to carry so that the next one can be judged.
+/// Judges the action; returns the amounts that its record has to carry so that the next one can be judged.
 pub(super) fn judge(
     documents: &[&Document],
     input: &Input,

@@ -108,7 +108,7 @@ fn rename(decision: &mut Decision, rule: &str, reason: &str) {
     decision.reason = if reason.is_empty() { format!("rule `{rule}`") } else { reason.to_owned() };
 }
 
-/// A later change at the same place wins.
+/// Adds a change; a later one at the same path wins.
 fn put(decision: &mut Decision, path: String, replacement: Json) {
     decision.changes.retain(|change| change.path != path);
     decision.changes.push(Change { path, replacement });

@@ -12,7 +12,7 @@ use crate::input::Input;
 use crate::policy::{Policy, applies_to};
 use crate::question::{Account, Answer, AnswerSource, Question};
 
-/// Judges all limits: the caller's own, then those of the agents above it, then its team's and its organisation's. Gives the hourly rate
+/// Judges all limits: the caller's own, then those of the agents above it, then its team's and its organisation's. Returns the hourly rate
 /// that the action will be charged against, if one applies.
 pub(super) fn judge(
     policy: &Policy,

@@ -48,8 +48,7 @@ impl Clause {
         }
     }
 
-    /// A clause on something that an action may have several of holds if it holds for one of them. An action that has none
-    /// has the empty string.
+    /// A clause on a list holds if it holds for one element. An action that has none has the empty string.
     fn holds_for_any(&self, values: &[String]) -> bool {
         if values.is_empty() {
             self.compare_text("")

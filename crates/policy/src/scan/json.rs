@@ -35,7 +35,7 @@ pub struct JsonFinding {
 }
 
 impl Scanner {
-    /// Scans every string, number and member name of `value`, and gives the value with all findings cut but
+    /// Scans every string, number and member name of `value`, and returns the value with all findings cut but
     /// those for which `keep` is true. Paths start with `prefix`.
     ///
     /// Only strings change, with two exceptions: a number with a finding becomes a string, and what is nested

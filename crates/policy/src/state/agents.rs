@@ -29,7 +29,7 @@ const MAX_EXPIRED_PER_RECORD: usize = 16;
 #[derive(Debug, Default)]
 struct Agent {
     history: History,
-    /// The last hour in which something could not be remembered.
+    /// The last hour in which an entry was dropped at a limit.
     overflow: Option<i64>,
 }
 

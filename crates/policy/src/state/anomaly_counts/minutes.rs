@@ -60,7 +60,7 @@ impl MinuteCounts {
             .map_or_else(ActionsPerMinute::default, |ring| ring.actions_per_minute(minute_of(now)))
     }
 
-    /// Drops principals that have done nothing for as long as anything is kept.
+    /// Drops principals without an action in the retention time.
     pub(super) fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
         for _ in 0..MAX_EXPIRED_PER_RECORD {
             let Some((newest, _)) = self.by_newest.first() else { return };

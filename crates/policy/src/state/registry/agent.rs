@@ -142,7 +142,7 @@ impl AgentInfo {
         }
     }
 
-    /// Lineage and team are those of the first time, so that nobody changes them by leaving and coming back.
+    /// Registers the agent. Lineage and team are those of the first registration, so that leaving and coming back does not change them.
     fn register(&mut self, seq: u64, envelope: &Envelope, registration: &Registration) {
         let mut registration = registration.clone();
         if let Some(old) = &mut self.registration {
