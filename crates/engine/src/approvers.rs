@@ -27,7 +27,7 @@ pub enum CredentialError {
     /// No registered key made the signature.
     #[error("not signed by a registered approver")]
     UnknownSigner,
-    /// The signed text is something else.
+    /// The signed text is not an approval statement.
     #[error("not an approval statement")]
     NotAStatement,
     /// The statement is about another ledger.

@@ -158,7 +158,7 @@ fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo
     }
 }
 
-/// Carries out an order. Gives what is known of the agent then.
+/// Carries out an order. Returns what is known of the agent then.
 pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str) -> Result<Json, OrderError> {
     let (sequence, principal) = engine.change_agents_now(|registry, _| {
         // Whoever has not registered can be stopped all the same, by the name that records show.

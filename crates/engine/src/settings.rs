@@ -1,4 +1,4 @@
-//! Settings of the engine, as the command line and `proctor.toml` give them.
+//! Settings of the engine, from the command line and `proctor.toml`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -86,7 +86,7 @@ enum SecretSource {
     Variable(String),
 }
 
-/// The shortest token that is taken: anything shorter can be guessed.
+/// Minimum length of a token: shorter ones can be guessed.
 const MIN_TOKEN: usize = 16;
 
 /// Reads a declared token; a relative file starts from `base`.

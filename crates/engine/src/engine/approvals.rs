@@ -45,7 +45,7 @@ pub enum ApprovalRefusal {
 }
 
 impl Engine {
-    /// Carries out a person's signed decision. Gives the order and the sequence of its record.
+    /// Carries out a person's signed decision. Returns the order and the sequence of its record.
     pub fn decide_approval(
         &self,
         signed: &str,
@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// Records the decision of an approver whose credential has been checked: a principal `approver:NAME`, or an agent where agents may
-    /// approve. Gives the sequence of its record.
+    /// approve. Returns the sequence of its record.
     pub fn decide_as(
         &self,
         approver: &str,
@@ -129,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// Records, once, that nobody decided in time, and tells those who follow; the asker hears of it when it asks again.
+    /// Records once that an approval expired, and notifies subscribers; the asker is told when it asks again.
     pub fn expire(&self, id: ApprovalId) -> Result<(), EngineError> {
         let mut inner = self.lock_for_append(self.try_reserve()?)?;
         let mut envelope = self.envelope(RecordKind::Approval);

@@ -18,7 +18,7 @@ use super::queued::RecordDraft;
 use super::reservation::AppendGuard;
 use super::{Engine, EngineError, Inner, Notice};
 
-/// The cause of a suspension that a budget gives.
+/// Cause of suspensions by a budget.
 const BUDGET: &str = "budget";
 
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -40,7 +40,7 @@ impl Engine {
         }
     }
 
-    /// Lifts a suspension that a budget caused when the budget is open again. Gives the notice that is due once that is on record.
+    /// Lifts a suspension that a budget caused when the budget is open again. Returns the notice that is due once that is on record.
     pub(super) fn end_budget_suspension(
         &self,
         inner: &mut AppendGuard<'_>,
