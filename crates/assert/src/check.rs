@@ -67,7 +67,7 @@ pub enum Layer {
     Constraint,
     /// Steps come in an order.
     Trace,
-    /// A text says something.
+    /// Checks of texts.
     Content,
     /// A text means about the same as another.
     Embedding,
@@ -192,7 +192,7 @@ impl<'a> Assertion<'a> {
         })
     }
 
-    /// The layer that it speaks to.
+    /// Layer of the assertion.
     pub fn layer(&self) -> Option<Layer> {
         Layer::of(&self.kind)
     }

@@ -152,7 +152,7 @@ fn lowered(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|one| one.to_lowercase().next().unwrap_or(one)).collect())
 }
 
-/// A piece of a text for people, around a place.
+/// Excerpt of a text for people, around a position.
 fn excerpt(text: &str, at: usize) -> String {
     const BEFORE: usize = 100;
     const LENGTH: usize = 380;

@@ -116,7 +116,7 @@ pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Judgement, Verdict> {
     })
 }
 
-/// A dimension is a rubric's other name; one that is no rubric is something to judge by.
+/// Resolves the rubric. A dimension is a synonym of a rubric; one that names no rubric is a criterion.
 fn choose_rubric(spec: &Spec<'_>) -> Result<(&'static Rubric, String), Verdict> {
     let criteria = spec.criteria.to_string();
     if !spec.rubric.is_empty() {

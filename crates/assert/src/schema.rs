@@ -108,7 +108,7 @@ impl Schema {
         self.failed(&said.join("; "), &first.expected, &first.actual).at(first.path.as_str())
     }
 
-    /// The first few things that are wrong. Collecting them can cost far more than finding that there are some.
+    /// The first few violations. Collecting them can cost far more than finding that there are some.
     fn violations(&self, value: &Value, size: measure::Size) -> Vec<Violation> {
         const SHOWN: usize = 3;
         const LOOKED_AT: usize = 50;

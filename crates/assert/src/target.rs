@@ -159,7 +159,7 @@ impl Resolved<'_> {
     }
 }
 
-/// The document's own example speaks of the structured output of a trace that has none apart.
+/// Whether `output.structured` means the whole output, because the trace has no such member; the protocol's own example does so.
 fn falls_back(members: &[String], output: &str) -> bool {
     members
         .first()

@@ -74,7 +74,7 @@ pub enum LocalModelError {
         /// The reader's error.
         source: safetensors::SafeTensorError,
     },
-    /// A file says something that does not go together with the others, or that is not supported.
+    /// A file contradicts the others, or is not supported.
     #[error("`{}` cannot be used: {problem}", path.display())]
     Invalid {
         /// The file.

@@ -157,7 +157,7 @@ impl Store {
         self.queue.push(self.now(), Job::History(rows));
     }
 
-    /// Gives the newest `plugin` row of this trace and assertion the new score and status. If there is none, adds one.
+    /// Updates score and status of the newest `plugin` row of this trace and assertion. If there is none, adds one.
     pub fn replace_plugin(&self, row: Row) {
         self.queue.push(self.now(), Job::Plugin(row));
     }
@@ -221,13 +221,13 @@ impl Store {
         cache::calibration(&self.reader(), rubric, version).ok()?
     }
 
-    /// Keeps a calibration in place of an earlier one for the same prompt.
+    /// Stores a calibration, which replaces an earlier one for the same prompt.
     pub fn keep_calibration(&self, rubric: &str, version: &str, calibration: Calibration) {
         let (rubric, version) = (rubric.to_owned(), version.to_owned());
         self.queue.push(self.now(), Job::Calibration { rubric, version, calibration });
     }
 
-    /// Rows and cache entries that were not stored: no room in the queue, or refused by the database.
+    /// Rows and cache entries that were not stored: the queue was full, or the database refused them.
     pub fn dropped(&self) -> u64 {
         self.queue.dropped()
     }

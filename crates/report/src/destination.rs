@@ -67,7 +67,7 @@ pub enum ItemError {
         /// The path.
         path: PathBuf,
     },
-    /// The path names something else than a regular file.
+    /// The path is not a regular file.
     #[error("`{}` is not a file", .0.display())]
     NotAFile(PathBuf),
 }

@@ -9,7 +9,7 @@ use super::rubric::Rubric;
 pub enum Probe {
     /// The same text with words added that say nothing.
     Verbosity,
-    /// The same text, introduced by praise from high places.
+    /// The same text, introduced by praise from authorities.
     Position,
     /// The same text, said to come from the judge's own model.
     SelfPreference,

@@ -29,7 +29,7 @@ pub(super) struct Node {
 pub(super) enum Inside {
     /// The member that has this name.
     Member(String),
-    /// The item at this place.
+    /// The item at this index.
     Item(usize),
     /// Any of them.
     Any,

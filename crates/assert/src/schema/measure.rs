@@ -150,8 +150,7 @@ impl Shape {
         Ok(())
     }
 
-    /// Whether what is wrong with a value of this size can be collected; unlike finding that something is wrong, that walks every
-    /// way again.
+    /// Whether the violations of a value of this size can be collected; unlike validation alone, that walks every branch again.
     pub(super) fn allows_details(&self, size: Size) -> bool {
         let levels = u32::try_from(size.levels).unwrap_or(u32::MAX);
         self.ways.saturating_mul(self.branching.saturating_pow(levels)) <= MAX_DETAILS

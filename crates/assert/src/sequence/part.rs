@@ -82,7 +82,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     }
 }
 
-/// From whom to whom: written as `["a", "b"]` or `{"from": "a", "to": "b"}`.
+/// A pair of names, written as `["a", "b"]` or `{"from": "a", "to": "b"}`.
 pub(crate) struct Pair<'a> {
     pub(crate) from: Name<'a>,
     pub(crate) to: Name<'a>,
@@ -245,7 +245,7 @@ impl fmt::Display for NamePreview {
     }
 }
 
-/// A number of things, in words.
+/// A count with its noun.
 pub(crate) fn counted(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }

@@ -101,7 +101,7 @@ enum Writer {
 }
 
 impl Queue {
-    /// Adds a job with its time, or counts it as dropped when there is no room.
+    /// Adds a job with its time, or counts it as dropped when the queue is full.
     pub(super) fn push(&self, at: i64, mut job: Job) {
         let mut state = self.slowed_down();
         let room = if state.finished { 0 } else { MAX_WAITING_ROWS.saturating_sub(state.rows) };

@@ -110,7 +110,7 @@ impl fmt::Debug for Key {
 /// A server and the key for it.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// Interface that the server speaks.
+    /// Wire format of the server.
     pub vendor: Vendor,
     /// Base URL, for example `https://api.openai.com/v1`; a slash at the end is tolerated.
     pub base_url: String,

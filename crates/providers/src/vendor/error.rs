@@ -26,7 +26,7 @@ pub enum ProviderError {
         /// After which time it may be asked again, if it said so.
         retry_after: Option<Duration>,
     },
-    /// Our own limit of requests a minute leaves no room before the deadline.
+    /// The configured limit of requests a minute has no capacity before the deadline.
     #[error("too many questions for the limit of requests a minute: the next one may be asked in {} s", wait.as_secs_f64().ceil())]
     Throttled {
         /// Length of the refused wait.

@@ -59,7 +59,7 @@ pub(super) struct TokenRules {
 }
 
 impl Folder {
-    /// The usual place that has most of a model's files; an error if that still lacks one.
+    /// The usual folder that has most of a model's files; an error if that still lacks one.
     pub(super) fn find(dir: &Path) -> Result<Folder, LocalModelError> {
         let missing_from = |place: &Path| {
             [CONFIG, VOCABULARY, WEIGHTS]
