@@ -107,7 +107,7 @@ pub enum Durability {
 /// The settings in force.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The engine: state directory, policy, and as whom this user acts.
+    /// The engine: state directory, policy, and the identity of this user.
     pub engine: EngineSettings,
     /// Whether a flag, a variable or the file names the state directory. Otherwise it is the default one.
     pub state_is_named: bool,

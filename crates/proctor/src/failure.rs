@@ -42,7 +42,7 @@ impl Failure {
         Failure { code, lines: vec![message.into()] }
     }
 
-    /// Several things at once.
+    /// A failure with several lines.
     pub fn list(lines: impl IntoIterator<Item = String>) -> Failure {
         Failure { code: FAILED, lines: lines.into_iter().collect() }
     }

@@ -80,7 +80,7 @@ fn open(config: &Config) -> Result<Backend, Failure> {
     }
 }
 
-/// Serves stdin until it ends. Gives the owner, if this process became it.
+/// Serves stdin until it ends. Returns the owner, if this process became it.
 async fn serve_connection(config: &Config, first: Backend, stop: &CancellationToken) -> Option<Owner> {
     let (input, mut output) = (stdio::input(), stdio::output());
     let mut lines = Lines::new(input, MAX_MESSAGE);
@@ -107,7 +107,7 @@ async fn serve_connection(config: &Config, first: Backend, stop: &CancellationTo
     }
 }
 
-/// Until somebody owns the directory again, everything is blocked, at once: looking for an owner goes on beside it.
+/// Blocks all requests at once until the directory has an owner again; the search for an owner goes on beside it.
 async fn reopen(
     config: &Config,
     lines: &mut Lines<StandardInput>,

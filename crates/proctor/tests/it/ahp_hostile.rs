@@ -16,7 +16,7 @@ const MOST: u64 = 100 << 20;
 /// The same for a hundred callers who send as fast as they can and read nothing: each has its window, and all of it is recorded.
 const MOST_FOR_A_CROWD: u64 = 128 << 20;
 
-/// The server serves somebody else, and is still small.
+/// Asserts that the server serves another caller, and is still small.
 fn assert_well(server: &Server, after: &str) {
     assert_well_below(server, after, MOST);
 }

@@ -17,14 +17,14 @@ use proctor_wire::assembly::proto::policy::v1::{
 struct Gateway(Child);
 
 impl Gateway {
-    /// Starts it, and gives what it says on standard output.
+    /// Starts it, and returns what it says on standard output.
     fn start(mut command: Command) -> (Gateway, BufReader<ChildStdout>) {
         let mut child = command.spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
         (Gateway(child), said)
     }
 
-    /// Stops it, and gives what it said on standard error.
+    /// Stops it, and returns what it said on standard error.
     fn stop(&mut self) -> String {
         let id = i32::try_from(self.0.id()).unwrap();
         let id = rustix::process::Pid::from_raw(id).unwrap();

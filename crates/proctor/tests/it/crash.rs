@@ -22,7 +22,7 @@ rules:
   - { id: others, when: action.tool == "upload" || action.tool == "read_secret", then: allow }
 "#;
 
-/// Kills the gate at a random moment while lines stream through it. Gives the ids that were answered.
+/// Kills the gate at a random moment while lines stream through it. Returns the ids that were answered.
 fn kill_under_load(folder: &Folder, random: &SeededRandomness) -> Vec<String> {
     let mut gate = Gate::start(folder, &[]);
     let mut stdin = gate.stdin;

@@ -524,7 +524,7 @@ impl Scratch {
     }
 }
 
-/// Runs the commands of a page. Gives what does not hold.
+/// Runs the commands of a page. Returns what does not hold.
 fn run_page(name: &str, blocks: &[Block]) -> Vec<String> {
     let scratch = Scratch::new();
     let ready = |index: usize| format!("== block {index} of {name}");

@@ -101,7 +101,7 @@ impl Folder {
         lines(&output)
     }
 
-    /// Exports the ledger, and verifies it; gives the report and the exit code.
+    /// Exports the ledger, and verifies it; returns the report and the exit code.
     pub fn verify(&self, trust: Option<&Path>) -> (Json, i32) {
         let bundle = self.path("ledger.bundle");
         let exported = self.run(&["audit", "export", "--output", bundle.to_str().unwrap()]);
@@ -174,7 +174,7 @@ impl Gate {
         self.receive()
     }
 
-    /// Ends the gate by ending its input; gives the exit code and what it said on stderr.
+    /// Ends the gate by ending its input; returns the exit code and what it said on stderr.
     pub fn end(mut self) -> (i32, String) {
         drop(self.stdin);
         let mut rest = String::new();

@@ -1,4 +1,4 @@
-//! The engine's log: lines of JSON on standard error, which nobody may be reading.
+//! The engine's log: lines of JSON on standard error, without waiting for a reader.
 
 use std::str::FromStr;
 

@@ -97,7 +97,7 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
     all
 }
 
-/// Makes a call; gives the content of the answer, and whatever else came.
+/// Makes a call; returns the content of the answer, and whatever else came.
 fn call(server: &Server, method: &str, body: &[u8]) -> Vec<u8> {
     let mut stream = greeted(server);
     stream.write_all(&frame(HEADERS, END_HEADERS, 1, &head(method))).unwrap();

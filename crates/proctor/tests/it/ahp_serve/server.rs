@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Folder, text};
 
-/// Longer than anything here takes on a slow machine, and shorter than anybody waits for a test that hangs.
+/// Timeout of the tests: longer than any step takes on a slow machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// Policy of the tests' agents.
@@ -132,7 +132,7 @@ pub fn wait(child: &mut Child) -> ExitStatus {
     until("the process ends", || child.try_wait().unwrap())
 }
 
-/// Tries until there is something.
+/// Retries until the attempt returns a value.
 pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -200,7 +200,7 @@ impl Caller {
         self.next().unwrap()
     }
 
-    /// Asks for a tool; gives the answer's result.
+    /// Asks for a tool; returns the answer's result.
     pub fn tool(&mut self, id: &str, tool: &str) -> Json {
         result(&self.ask(&pre_action(id, "s", tool)))
     }
@@ -248,7 +248,7 @@ pub fn confirmation(id: &str) -> String {
     request(id, "confirmation", "s", payload)
 }
 
-/// Sends a request by hand; gives the status and the body.
+/// Sends a request by hand; returns the status and the body.
 pub fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();

@@ -115,7 +115,7 @@ fn members_and_their_types() {
     }
 }
 
-/// Of two things that are wrong the one that is looked at first is said.
+/// The first check that fails decides the message.
 #[test]
 fn the_first_problem_is_the_answer() {
     let place = Place::new();
