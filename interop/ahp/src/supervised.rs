@@ -22,7 +22,7 @@ impl Supervised {
         Supervised::start_in(way, Place::new(policy))
     }
 
-    /// Starts it in a place that is prepared already.
+    /// Starts the server in a prepared folder.
     pub fn start_in(way: Way, place: Place) -> Supervised {
         // Standard input and output belong to whoever starts the program.
         let server = (way != Way::Stdio).then(|| place.serve());

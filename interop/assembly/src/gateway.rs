@@ -38,7 +38,7 @@ impl Way {
     pub const ALL: [Way; 2] = [Way::Tcp, Way::Socket];
 }
 
-/// A folder with a policy, and a place for everything that the gateway keeps.
+/// A folder with a policy and the gateway's files.
 #[derive(Debug)]
 pub struct Place {
     folder: TempDir,
@@ -69,7 +69,7 @@ impl Place {
         std::fs::write(self.path().join("proctor.toml"), text).unwrap();
     }
 
-    /// Names somebody who may approve; gives the token.
+    /// Registers an approver; returns the token.
     pub fn approver(&self, name: &str) -> String {
         let token = format!("{name}-has-a-token-of-more-than-32-bytes");
         let file = format!("{name}.token");
@@ -90,7 +90,7 @@ impl Place {
         entries(&self.log())
     }
 
-    /// Gives the gateway an order as its operator; gives what the command prints.
+    /// Sends an order as the operator; returns the output of the command.
     pub fn order(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(binary());
         command.current_dir(self.path()).env_clear().env("HOME", self.path().join("home"));
@@ -222,7 +222,7 @@ pub fn cpu_time(pid: u32) -> Duration {
     Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Passes lines on as long as somebody listens, and reads to the end in any case: a full pipe would stop the gateway.
+/// Passes lines on as long as the receiver exists, and reads to the end in any case: a full pipe would stop the gateway.
 fn pass_on(stderr: impl BufRead, send: &SyncSender<String>) {
     for line in stderr.lines().map_while(Result::ok) {
         let _ = send.try_send(line);

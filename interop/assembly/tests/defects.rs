@@ -127,7 +127,7 @@ async fn every_answer_is_in_the_log_when_the_gateway_is_asked_to_end_while_it_is
     all_are_logged(&answered, &place);
 }
 
-/// Watches for everything that has to be counted, with bounds that nobody reaches.
+/// Policy with all counting sections, with bounds that are never reached.
 const COUNTING: &str = r#"
 version: "1"
 default: allow

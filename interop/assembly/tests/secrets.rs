@@ -61,7 +61,7 @@ async fn tokens_are_written_down_nowhere() {
     }
 }
 
-/// An agent that shows its token wherever one can be shown, and gets another. Gives its name and both tokens.
+/// An agent that shows its token wherever one can be shown, and gets another. Returns its name and both tokens.
 async fn uses_its_token_everywhere(link: &Link, approver: &str) -> (String, [String; 2]) {
     let mut agent = link.register("platform").await;
     let first = agent.token.clone();
