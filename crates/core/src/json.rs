@@ -175,8 +175,7 @@ impl Json {
         }
     }
 
-    /// Appends a member to an object that does not have it yet (which is the caller's to know); on anything else it
-    /// does nothing.
+    /// Appends a member to an object that does not have it yet (which the caller ensures); other values stay unchanged.
     pub fn push(&mut self, name: &str, value: impl Into<Json>) {
         if let Json::Object(members) = self {
             members.push((name.to_owned(), value.into()));

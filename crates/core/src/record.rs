@@ -31,7 +31,7 @@ pub enum RecordKind {
     Observation,
     /// A person's decision on an approval.
     Approval,
-    /// Alarm: an irregularity that somebody should look at.
+    /// Alarm: an irregularity that a person should look at.
     Alarm,
     /// A policy came into force, was refused, or is weaker than closed.
     Policy,
@@ -119,7 +119,7 @@ pub struct Registration {
     pub name: String,
     /// Risk tier: `low`, `medium`, `high`, `critical`, or empty.
     pub risk: String,
-    /// The principal that started it; empty for one that nobody started.
+    /// The principal that started the agent; empty if none did.
     pub parent: String,
     /// Number of agents between it and the root.
     pub depth: u32,

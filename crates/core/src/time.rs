@@ -1,4 +1,4 @@
-//! Time, in integer microseconds since 1970 UTC, and the clock that gives it.
+//! Timestamps, in integer microseconds since 1970 UTC, and the clock interface.
 
 use std::fmt;
 

@@ -76,7 +76,7 @@ pub enum LogFileError {
     /// The operating system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The path names something else than a regular file.
+    /// The path is not a regular file.
     #[error("it is not a file: move it away")]
     NotAFile,
     /// The lock is held by another process.
@@ -139,7 +139,7 @@ pub enum PositionError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// The file holds something else than a number.
+    /// The file does not hold a number.
     #[error("{}: expected a number: remove the file to go on with what is recorded from now on", path.display())]
     NotANumber {
         /// The position's file.

@@ -112,7 +112,7 @@ impl ConnectionSet {
     }
 }
 
-/// Held by a connection for as long as it lasts: its place in the count, and its shutdown signals.
+/// Connection slot, held for as long as the connection lasts: its count, and its shutdown signals.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     /// Cancelled for a graceful end: what is in flight is answered.

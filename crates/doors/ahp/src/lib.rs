@@ -316,7 +316,7 @@ impl AhpDoor {
         engine.report_recorded(queued, Wait::Task).await.map(|_| ()).map_err(not_recorded)
     }
 
-    /// Records a question together with its answer, and only then gives the answer.
+    /// Records a question together with its answer, and only then answers.
     async fn advised<D: Serialize>(
         &self,
         peer: &Peer,

@@ -354,7 +354,7 @@ impl<R: Read> Lines<R> {
 mod tests {
     use super::*;
 
-    /// Gives a text in pieces of the given length.
+    /// Reader that returns a text in pieces of the given length.
     struct Pieces<'a>(&'a [u8], usize);
 
     impl Read for Pieces<'_> {

@@ -108,7 +108,7 @@ impl Collector {
         self.stopped = true;
     }
 
-    /// Records that something could not be determined.
+    /// Records an unknown fact.
     pub(super) fn note(&mut self, kind: &str, detail: &str) {
         // After a limit the rest looks unbalanced, which would only distract from the reason.
         if self.stopped || self.facts.unknown.len() >= MAX_COLLECTED {

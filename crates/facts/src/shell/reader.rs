@@ -66,7 +66,7 @@ impl Parser<'_> {
         self.peek_at(0)
     }
 
-    /// The character that many places ahead.
+    /// The character at that offset ahead.
     pub(super) fn peek_at(&self, offset: usize) -> Option<char> {
         if self.collector.is_stopped() {
             return None;

@@ -190,7 +190,7 @@ fn query(params: Json) -> Result<QueryRequest, RpcError> {
     })
 }
 
-/// The whole batch is checked before anything of it is done.
+/// Checks the whole batch before any of its events is processed.
 fn batch(params: Json, limits: &Limits) -> Result<Vec<Entry>, RpcError> {
     let Json::Object(members) = params else {
         return Err(invalid_params(&MessageError::not_an_object("a batch", &params)));

@@ -8,7 +8,7 @@ use super::{AhpEvent, Decision, MessageError};
 /// The handshake of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandshakeRequest {
-    /// The version that it speaks.
+    /// Protocol version of the agent.
     pub protocol_version: String,
     /// The agent's software.
     pub agent_info: AgentInfo,
@@ -32,7 +32,7 @@ pub struct AgentInfo {
 /// The harness's reply to a handshake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandshakeResponse {
-    /// The version that it speaks.
+    /// Protocol version of the harness.
     pub protocol_version: String,
     /// The harness's software.
     pub harness_info: HarnessInfo,

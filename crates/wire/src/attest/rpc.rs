@@ -284,7 +284,7 @@ fn is_low(unit: u16) -> bool {
     (0xdc00..0xe000).contains(&unit)
 }
 
-/// The number of a request of which only the beginning is known, if it stands there before anything that lies deeper.
+/// The id of a request of which only the beginning is known, if it precedes all nested values.
 pub fn number_at_the_beginning(beginning: &[u8]) -> i64 {
     let text = decoded(beginning);
     let before = text.find("\"params\"").map_or(text.as_str(), |at| text.get(..at).unwrap_or_default());

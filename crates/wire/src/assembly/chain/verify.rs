@@ -229,7 +229,7 @@ impl Verifier {
 }
 
 impl Gaps {
-    /// Notes what is missing between two entries, if anything is.
+    /// Records the gap between two entries, if there is one.
     fn add(&mut self, before: u64, after: u64) {
         // INVARIANT: `before` is less than `after`, and all gaps lie apart within 64 bits, so nothing here overflows.
         let missing = after.saturating_sub(before).saturating_sub(1);

@@ -60,7 +60,7 @@ impl Buffer {
         self.bytes.len().saturating_sub(self.taken)
     }
 
-    /// Forgets what was taken, and gives the room of a large frame back.
+    /// Drops the taken bytes, and frees the memory of a large frame.
     fn compact(&mut self) {
         if self.taken == 0 {
             return;
