@@ -281,7 +281,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ("ledger/src/writer.rs", "batch_records: 2048,", "| Records in one commit | 2048, or 8 MiB |"),
     ("ledger/src/writer.rs", "batch_bytes: 8 << 20,", "| Records in one commit | 2048, or 8 MiB |"),
     ("proctor/src/config.rs", "unwrap_or(8000)", "| Time to answer | 8 s (`--answer-ms`) |"),
-    ("engine/src/engine.rs", "TRIES: usize = 3;", "when the state moved | 3 |"),
+    ("engine/src/engine.rs", "TRIES: usize = 3;", "whose state is stale | 3 |"),
     ("engine/src/owner.rs", "MAX_CONNECTIONS: usize = 64;", "| Connections to the owner | 64 |"),
     ("core/src/record.rs", "MAX_LEAF: usize = 65_535;", "| Envelope of a record | 65,535 bytes |"),
     ("core/src/record.rs", "MAX_CLAIMED: usize = 256;", "(names, ids, …) | 256 bytes |"),
