@@ -319,7 +319,7 @@ impl Engine {
                     taken = self.take(reservation, &proposal, deadline, Wake::Writer);
                 }
                 Err(problem) => {
-                    // What stands behind a decision that is given up may be on record: whoever hears of it looks.
+                    // The records behind an abandoned decision may be committed: subscribers read the state.
                     if problem == NotRecorded::Deadline {
                         let orders = |notice: &Notice| matches!(notice, Notice::Order { .. });
                         notices.into_iter().filter(orders).for_each(|notice| self.publish(notice));

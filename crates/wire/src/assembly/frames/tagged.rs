@@ -37,7 +37,7 @@ pub enum ServerFrame {
     ApprovalDecision(ApprovalDecision),
     /// Acknowledgement.
     Ack,
-    /// Violation alert, forwarded from the gateway.
+    /// Report of a violation, forwarded from the gateway.
     ViolationAlert(PolicyViolation),
     /// The nonce that the client has to sign: the first frame of a connection.
     HandshakeChallenge(HandshakeChallenge),
