@@ -140,7 +140,7 @@ impl Views<'_> {
     }
 }
 
-/// Each character by its own lower case: what a word becomes does not depend on what stands around it.
+/// Lower-cases each character by itself: a word's form does not depend on the text around it.
 fn lowered(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {

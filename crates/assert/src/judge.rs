@@ -84,9 +84,9 @@ pub struct Judgement {
 pub struct Answers<E> {
     /// The model that answered.
     pub model: String,
-    /// Each sample, or why there is none.
+    /// The samples; an error says why one is missing.
     pub samples: Vec<Result<Sample, E>>,
-    /// For each probe of the assertion, its sample, or why there is none.
+    /// The samples of the assertion's probes; an error says why one is missing.
     pub probes: Vec<Result<Sample, E>>,
     /// The cost; `None` if the model's price is not known.
     pub cost_usd: Option<f64>,
@@ -160,7 +160,7 @@ fn read_probes(raw: &RawValue) -> Result<Vec<Probe>, Verdict> {
 }
 
 impl Judgement {
-    /// Sees the next step of the trace.
+    /// Folds the next step of the trace.
     pub fn step(&mut self, step: &Step<'_>) {
         self.target.step(step);
     }

@@ -26,7 +26,7 @@ use measure::Shape;
 /// The members that a spec may have.
 pub(crate) const MEMBERS: &[&str] = &["target", "schema", "soft", "threshold"];
 
-/// Makes a schema ready.
+/// Compiles a schema spec.
 pub(crate) fn compile(spec: Option<&RawValue>, tools: &Tools) -> Result<Box<dyn Fold>, Verdict> {
     let written: Written<'_> = spec::read(spec)?;
     let target = written.target.ok_or_else(|| spec::missing("target", "a schema assertion"))?;

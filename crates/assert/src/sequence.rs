@@ -82,7 +82,7 @@ fn as_written<'de: 'a, 'a, D: serde::Deserializer<'de>>(
     <&'a RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Makes a check of a spec.
+/// Compiles a trace spec.
 pub(crate) fn compile(spec: Option<&RawValue>, _tools: &Tools) -> Result<Box<dyn Fold>, Verdict> {
     let written: Written<'_> = spec::read(spec)?;
     let soft = written.soft.unwrap_or(false);

@@ -100,7 +100,7 @@ struct Written<'a> {
     soft: Option<bool>,
 }
 
-/// Makes a check of a spec.
+/// Compiles a trace tree spec.
 pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Box<dyn Fold>, Verdict> {
     let written: Written<'_> = spec::read(spec)?;
     let check = written.check.as_str();

@@ -41,7 +41,7 @@ impl Status {
 pub enum ThresholdSource {
     /// The threshold of the assertion, or the default.
     Static,
-    /// From the scores of earlier runs.
+    /// A threshold from the scores of earlier runs.
     Dynamic,
     /// A dynamic threshold was requested, but there are too few earlier runs.
     DynamicUnavailable,
@@ -63,7 +63,7 @@ impl ThresholdSource {
 pub struct Verdict {
     /// Status.
     pub status: Status,
-    /// From 0 to 1.
+    /// Score, from 0 to 1.
     pub score: f64,
     /// Explanation.
     pub explanation: String,
@@ -186,7 +186,8 @@ pub(crate) fn shortened(text: String) -> String {
     if text.len() <= EVIDENCE { text } else { cut(&text, EVIDENCE).into_owned() }
 }
 
-/// At most so many bytes of a text. An ellipsis stands where it is cut: the last word may be half a secret, which the scanner does not recognise.
+/// Truncates a text to so many bytes. An ellipsis stands where it is cut: the last word may be half a secret, which the scanner does not
+/// recognise.
 pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.get(..text.floor_char_boundary(most)) {
         Some(piece) if piece.len() < text.len() => Cow::Owned(format!("{piece}…")),

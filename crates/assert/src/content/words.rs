@@ -9,10 +9,10 @@ use super::Views;
 /// The most words that one check may have.
 pub(super) const MOST: usize = 10_000;
 
-/// From so many words on, all are looked for in one pass.
+/// Number of words from which on all are searched in one pass.
 const MANY: usize = 50;
 
-/// The most bytes of words that are looked for in one pass: what does so takes a multiple of this memory.
+/// Maximum of bytes of words that are searched in one pass: the automaton takes a multiple of this memory.
 const LARGEST: usize = 1024 * 1024;
 
 /// A word as it was written (for people) and as it is searched.

@@ -7,7 +7,7 @@ use crate::verdict::cut;
 /// An answer of a judge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// From 0 to 1.
+    /// Score, from 0 to 1.
     pub score: f64,
     /// Reasoning.
     pub explanation: String,

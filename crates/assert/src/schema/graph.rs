@@ -31,14 +31,14 @@ pub(super) enum Inside {
     Member(String),
     /// The item at this index.
     Item(usize),
-    /// Any of them.
+    /// Any item or member.
     Any,
 }
 
 /// Base URI of schemas without a name of their own.
 const BASE: &str = "json-schema:///";
 
-/// More parts than this are not even looked at: compiling them takes too long.
+/// Maximum of subschemas: compiling more takes too long.
 pub(super) const MAX_NODES: usize = 10_000;
 
 impl Graph {
@@ -77,7 +77,7 @@ struct Part<'r> {
 struct Reader<'r> {
     registry: &'r Registry<'r>,
     found: Vec<Part<'r>>,
-    /// By address: a part is the same wherever it is referred from.
+    /// Indices by address: a subschema is the same wherever it is referred from.
     places: HashMap<*const Value, usize>,
     graph: Graph,
     /// References that depend on the way that led to them, by the name that they look for.

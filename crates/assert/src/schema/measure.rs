@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::graph::{Graph, Inside, MAX_NODES};
 
-/// The most calls within each other; measured at under 800 bytes of stack each.
+/// Maximum of nested calls; measured at under 800 bytes of stack each.
 const MAX_CALL_DEPTH: usize = 1500;
 
 /// Weight of a call if parts depend on what others left unevaluated: compiling these takes that much more stack.
@@ -227,7 +227,7 @@ struct Cycles {
     /// The circle of each node; most are circles of one.
     of: Vec<usize>,
     count: usize,
-    /// Every node, those that are asked before those that ask (within a circle in any order).
+    /// All nodes, subschemas before their parents (within a cycle in any order).
     order: Vec<usize>,
     real: bool,
 }

@@ -101,7 +101,7 @@ impl Part for Unique {
     }
 }
 
-/// Each of these is called.
+/// Check that each of these tools is called.
 pub(super) struct Required {
     tools: Vec<String>,
     missing: HashSet<String>,

@@ -13,7 +13,7 @@ use crate::verdict::{Status, Verdict};
 
 /// A check that need not count steps, and need not know whether it is soft.
 pub(crate) trait Part: Send {
-    /// Sees the next step, which has this index.
+    /// Folds the next step, which has this index.
     fn step(&mut self, index: usize, step: &Step<'_>);
 
     /// The verdict on a trace with this head and exactly the steps seen so far. A failure is hard here.

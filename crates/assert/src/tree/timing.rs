@@ -149,7 +149,7 @@ impl Spans {
     }
 }
 
-/// All agents of a group have ended before any of the next begins.
+/// Check that all agents of a group end before any of the next begins.
 pub(super) struct Ordered {
     groups: Vec<Vec<String>>,
     spans: Spans,

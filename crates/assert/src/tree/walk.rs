@@ -52,7 +52,7 @@ impl fmt::Display for StepPathBuf {
     }
 }
 
-/// Sees a trace, the head of the trace above it (nothing if that is the outermost), and the step that it belongs to.
+/// Visitor of a trace, with the head of its parent (none if that is the outermost) and the step that it belongs to.
 pub(super) type VisitTrace<'v> = dyn FnMut(&Trace<'_>, Option<&Head<'_>>, &StepPath<'_>) + 'v;
 
 /// All traces below a step of the outermost trace, depth first.
