@@ -162,7 +162,7 @@ pub fn decision_from_json(value: &Json) -> Option<Decision> {
 /// Result of re-deriving a recorded decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Derivation {
-    /// The same decision.
+    /// The derived decision is the same.
     Same,
     /// The derived decision differs, with the difference.
     Different(String),

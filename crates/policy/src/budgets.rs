@@ -157,7 +157,7 @@ fn above(input: &Input, answers: &dyn AnswerSource) -> Option<Vec<Caller>> {
         .map(|acting| acting.status.map(|status| status.above).unwrap_or_default())
 }
 
-/// All that pay for the caller.
+/// Payers of the caller: itself, the agents above it, then its team and organisation.
 fn payers(above: &[Caller]) -> impl Iterator<Item = Payer<'_>> {
     let above = above.iter().map(Payer::Above);
     std::iter::once(Payer::Caller).chain(above).chain(std::iter::once(Payer::Group))

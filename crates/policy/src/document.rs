@@ -298,7 +298,7 @@ pub struct Limit {
     pub unit: crate::question::Unit,
     /// A calendar month rather than a day (or the rolling window).
     pub monthly: bool,
-    /// The most that may be spent.
+    /// Limit of the amount spent.
     pub most: Decimal,
 }
 

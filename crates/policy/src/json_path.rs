@@ -11,7 +11,7 @@ pub enum Segment {
     Name(String),
     /// An item.
     Index(usize),
-    /// Every member or item.
+    /// All members or items.
     Every,
 }
 

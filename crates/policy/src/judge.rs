@@ -24,7 +24,7 @@ use crate::readset::{ReadSet, RecordingSource};
 pub struct Request<'a> {
     /// The action as sent.
     pub action: &'a Action,
-    /// Without its secrets.
+    /// The action without its secrets.
     pub prepared: Prepared,
     /// Caller.
     pub caller: &'a Caller,

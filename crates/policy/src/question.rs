@@ -130,7 +130,7 @@ pub struct Stop {
 /// Statistics of the actions per minute that a principal proposed in the last hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ActionsPerMinute {
-    /// In the present minute, this action not counted.
+    /// Count of the present minute, without this action.
     pub current: u64,
     /// Number of whole minutes before it that are known, at most 60.
     pub minutes: u64,

@@ -121,12 +121,12 @@ pub enum MemoryAdvice<'a> {
 /// Advice on a rate limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RateLimitAdvice {
-    /// Wait, then try again.
+    /// The call is retried after a wait.
     Retry {
         /// Wait in milliseconds.
         after_ms: u64,
     },
-    /// Put it off.
+    /// The call is queued.
     Queue,
     /// The call is skipped.
     Skip {

@@ -41,7 +41,7 @@ impl TextSection {
     }
 }
 
-/// At most so many bytes of the beginning, in whole characters.
+/// The first bytes of a text, at most so many, in whole characters.
 pub(super) fn beginning(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }

@@ -127,7 +127,7 @@ impl<'a> Activation<'a> {
             .ok_or_else(|| Fault::error("what the registry knows of this agent is not known"))
     }
 
-    /// Asked once for each past that is read at all.
+    /// Whether the memory of a scope has overflowed; asked once for each scope that is read.
     fn overflowed(&self, scope: Scope) -> Result<bool, Fault> {
         let known = match scope {
             Scope::Session => &self.session_overflowed,

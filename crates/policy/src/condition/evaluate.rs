@@ -31,7 +31,7 @@ impl Fault {
         Fault::Error(message.into())
     }
 
-    /// Of two faults the one that must not be overlooked.
+    /// The more severe of two faults.
     fn worse(self, other: Fault) -> Fault {
         match self {
             Fault::Missing => other,

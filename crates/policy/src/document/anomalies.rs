@@ -135,7 +135,7 @@ fn read_window(part: &Fields<'_>, problems: &mut Problems) -> Option<u32> {
     None
 }
 
-/// In tenths.
+/// Reads sigma, in tenths.
 fn read_sigma(part: &Fields<'_>, problems: &mut Problems) -> Option<u32> {
     let sigma = part.amount("sigma", false, problems)?;
     if (Decimal::ONE..=Decimal::ONE_HUNDRED).contains(&sigma) {

@@ -45,7 +45,7 @@ impl<'node> Fields<'node> {
         Some(Fields { at: node.at, path, entries })
     }
 
-    /// The same, with nothing to explain.
+    /// [`Fields::of`] without explanations.
     pub(super) fn closed(
         node: &'node Node,
         path: impl Into<String>,

@@ -34,8 +34,8 @@ pub(super) fn judge(
     judge_deeds(document, input, answers, gathered);
 }
 
-/// Every host that the action reaches must be on the list. Only an action that does nothing but connect is *allowed* by being on
-/// it, whatever kind it claims.
+/// Judges the allowlist: every host that the action reaches must be on it. Only an action that does nothing but connect is *allowed* by
+/// being on it, whatever kind it claims.
 fn judge_network(document: &Document, input: &Input, gathered: &mut Gathered<'_>) {
     let Some(allowlist) = &document.network_allowlist else { return };
     let facts = &input.facts;

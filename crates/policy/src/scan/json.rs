@@ -52,7 +52,7 @@ impl Scanner {
         (cut.unwrap_or_else(|| value.clone()), redactor.reported)
     }
 
-    /// The same for a text; every finding has the path `path`.
+    /// [`Scanner::redact_json`] for a text; every finding has the path `path`.
     pub fn redact_text(
         &self,
         text: &str,

@@ -54,7 +54,7 @@ struct Meter {
 #[derive(Debug, Default)]
 pub(super) struct Meters {
     meters: HashMap<Arc<str>, Meter>,
-    /// By the newest quarter, so that accounts that are used no more are found.
+    /// Accounts by their newest quarter, so that unused ones are found.
     by_newest: BTreeSet<(i64, Arc<str>)>,
 }
 
@@ -215,7 +215,7 @@ impl Meter {
         self.days.entry(minute.div_euclid(DAY)).or_default().add(change);
     }
 
-    /// Makes one row of each quarter that is no longer needed by minutes, and drops quarters that are not needed at all.
+    /// Compacts each quarter that is no longer needed by minutes to one row, and drops quarters that are not needed at all.
     fn compact(&mut self, key: &str, now: i64, rows: &mut Vec<Row>) {
         let fine = first_fine_quarter(now);
         for _ in 0..MAX_COMPACTED_PER_RECORD {

@@ -1,5 +1,5 @@
-//! In which minute each recent decision was made: settlements and retractions name a decision by its sequence, and what they
-//! change is booked where the decision was.
+//! Minutes of recent decisions: settlements and retractions name a decision by its sequence, and their amounts are booked where the
+//! decision was.
 
 use std::collections::VecDeque;
 

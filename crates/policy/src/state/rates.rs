@@ -32,7 +32,7 @@ struct Bucket {
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     buckets: HashMap<Arc<str>, Bucket>,
-    /// By the hour in which they are empty at the latest.
+    /// Buckets by the hour in which they are empty at the latest.
     by_hour: BTreeSet<(i64, Arc<str>)>,
 }
 
@@ -53,7 +53,7 @@ impl Rates {
         self.expire(envelope.time, rows);
     }
 
-    /// Takes back what a decision was charged.
+    /// Refunds the charge of a decision.
     pub(super) fn retract(&mut self, envelope: &Envelope, rows: &mut Vec<Row>) {
         for (limit, parts) in charges(envelope) {
             let key = key(&envelope.principal, &envelope.tool, limit);

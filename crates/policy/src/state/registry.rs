@@ -36,10 +36,11 @@ pub use agent::AgentInfo;
 
 pub(super) const FOLD: &str = "registry";
 
-/// The most agents above one that are looked at. Nobody knows whether one with more above it is stopped, so it is.
+/// Maximum of ancestors that are examined. An agent with more is stopped, because the state of the others is unknown. Nobody knows whether
+/// one with more above it is stopped, so it is.
 const MAX_ANCESTORS: usize = 64;
 
-/// The most agents above one that pay for it. No agent registers with more above it.
+/// Maximum of ancestors that pay for an agent. No agent registers with more above it.
 const MAX_PAYERS: usize = 10;
 
 /// Bounds of the registry.

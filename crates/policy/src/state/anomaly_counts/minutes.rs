@@ -30,7 +30,7 @@ struct Ring {
 #[derive(Debug, Default)]
 pub(super) struct MinuteCounts {
     rings: HashMap<Arc<str>, Ring>,
-    /// By the newest minute, so that principals that do nothing more are found.
+    /// Principals by their newest minute, so that idle ones are found.
     by_newest: BTreeSet<(i64, Arc<str>)>,
 }
 

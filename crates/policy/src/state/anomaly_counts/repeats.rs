@@ -44,7 +44,7 @@ struct Principal {
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     principals: HashMap<Arc<str>, Principal>,
-    /// By the second in which they cease to matter.
+    /// Actions by the second in which they cease to matter.
     by_end: BTreeSet<(i64, Arc<str>, Key)>,
 }
 

@@ -71,7 +71,7 @@ impl Index {
         }
     }
 
-    /// Takes back what adding the same agent did.
+    /// Removes an agent; the inverse of adding it.
     pub(super) fn remove(&mut self, principal: &Arc<str>, agent: &AgentInfo) {
         self.droppable.remove(&(agent.registered_seq, Arc::clone(principal)));
         let Some(registration) = &agent.registration else { return };
