@@ -30,13 +30,13 @@ pub struct FsckOptions<'a> {
     pub key: Option<VerifierKey>,
     /// Computes the state rows from the records. If absent, state rows are only checked for their form.
     pub refold: Option<&'a mut dyn Refold>,
-    /// Is told how many records of how many are checked.
+    /// Progress callback: records checked, and records in all.
     pub progress: Option<&'a mut dyn FnMut(u64, u64)>,
 }
 
 /// Computes state rows from records once more.
 pub trait Refold {
-    /// Takes the next record.
+    /// Folds the next record.
     fn record(&mut self, seq: u64, envelope: &Envelope);
 
     /// All rows that must be there after the last record.

@@ -22,7 +22,7 @@ pub struct OwnerLock {
 }
 
 impl OwnerLock {
-    /// Takes the ownership of an existing directory, or says who has it; never waits.
+    /// Acquires the ownership of an existing directory, or returns the owner; never waits.
     pub fn take(dir: &Path) -> Result<OwnerLock, OpenError> {
         let path = dir.join(LOCK_FILE);
         let failed = |source| OpenError::Io { path: path.clone(), source };

@@ -110,12 +110,12 @@ impl Reader {
         Records::new(Arc::clone(&self.store), filter, order, PageBound::default())
     }
 
-    /// The same with pages of another size.
+    /// [`Reader::records`] with pages of another size.
     pub fn records_in_pages(&self, filter: Filter, order: Order, bound: PageBound) -> Records {
         Records::new(Arc::clone(&self.store), filter, order, bound)
     }
 
-    /// Goes through all records from sequence `from` on, and tells the sequence after the last one.
+    /// Visits all records from sequence `from` on; returns the sequence after the last one.
     pub fn fold(&self, from: u64, mut each: impl FnMut(u64, &Envelope)) -> Result<u64, ReadError> {
         let mut next = from;
         let filter = Filter { seqs: Some(from..u64::MAX), ..Filter::default() };
@@ -149,7 +149,7 @@ impl Reader {
         Ok(self.store.state(fold, key)?)
     }
 
-    /// Goes through the state rows of a fold, in order of their keys.
+    /// Visits the state rows of a fold, in order of their keys.
     ///
     /// Reads in pages, so the rows are a snapshot only if nothing that changes them is appended meanwhile.
     pub fn state_rows(&self, fold: &str, mut each: impl FnMut(StoredState)) -> Result<(), ReadError> {

@@ -210,17 +210,17 @@ pub struct Filter {
     pub principal: Option<String>,
     /// The agent.
     pub agent: Option<String>,
-    /// Any of these kinds; all if empty.
+    /// Record kinds, one of which must match; all if empty.
     pub kinds: Vec<RecordKind>,
     /// The approval.
     pub approval: Option<ApprovalId>,
     /// Earliest time.
     pub since: Option<Timestamp>,
-    /// Before this time.
+    /// Time before which records must be.
     pub until: Option<Timestamp>,
 }
 
-/// In which order records are read.
+/// Order in which records are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// The oldest first.
@@ -233,7 +233,7 @@ pub enum Order {
 /// Limits of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageBound {
-    /// At most so many records.
+    /// Maximum of records.
     pub records: usize,
     /// No further record once this many bytes of leaves are there.
     pub bytes: usize,

@@ -108,9 +108,9 @@ pub enum Problem {
     FrameLength {
         /// The length stated.
         length: u32,
-        /// The least allowed.
+        /// Lower limit.
         least: usize,
-        /// The most allowed.
+        /// Upper limit.
         most: usize,
     },
     /// The frame is out of order.

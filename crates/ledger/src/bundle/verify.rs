@@ -219,7 +219,7 @@ struct Verifier {
 }
 
 impl Verifier {
-    /// Takes the record that begins with this leaf frame; tells how many bytes and frames it has.
+    /// Verifies the record that begins with this leaf frame; returns its numbers of bytes and frames.
     fn record(
         &mut self,
         frames: &mut FrameReader<'_>,
@@ -289,7 +289,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Takes the end frame, and checks what is known only then.
+    /// Verifies the end frame, and checks what is known only then.
     fn end(&self, frames: &mut FrameReader<'_>, frame: Frame) -> Result<(), BundleError> {
         let position = position_of(frames, frame, 0, None);
         let refuse = |problem| Err(BundleError::new(position, problem));

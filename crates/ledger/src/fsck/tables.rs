@@ -13,7 +13,7 @@ use crate::store::{DATABASE_FILE, FORMAT};
 /// Maximum of lines of SQLite's own check.
 const INTEGRITY_LINES: u32 = 100;
 
-/// Has SQLite check its own structure.
+/// Runs SQLite's own integrity check.
 pub(super) fn check_integrity(connection: &Connection, report: &mut Report) -> Result<(), StoreError> {
     let mut statement = connection.prepare(&format!("PRAGMA integrity_check({INTEGRITY_LINES})"))?;
     let mut rows = statement.query(())?;

@@ -127,13 +127,13 @@ impl std::fmt::Display for Trust {
 #[derive(Default)]
 struct Reading {
     trust: Trust,
-    /// Every key's line, to name it when the key comes again.
+    /// Line of each key, for messages about duplicates.
     seen: std::collections::BTreeMap<[u8; 32], usize>,
     quorum: Option<(usize, usize, usize)>,
 }
 
 impl Reading {
-    /// Takes one line; an error has its column.
+    /// Parses one line; an error has its column.
     fn line(&mut self, line: usize, content: &str) -> Result<(), (usize, TrustProblem)> {
         let content = content.trim_end_matches(['\r', ' ', '\t']);
         if content.is_empty() || content.starts_with('#') {

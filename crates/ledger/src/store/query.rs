@@ -77,9 +77,9 @@ pub(crate) fn parse_leaf(seq: impl std::fmt::Display, leaf: &[u8]) -> Result<Lea
 
 /// The numbers of the filter's terms.
 struct Terms {
-    /// All of these.
+    /// Terms that must all match.
     all: Vec<i64>,
-    /// Any of these; empty if kinds do not matter.
+    /// Terms of kinds, one of which must match; empty if kinds do not matter.
     kinds: Vec<i64>,
 }
 

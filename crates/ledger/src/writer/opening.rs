@@ -28,7 +28,7 @@ pub(super) struct Start {
     pub(super) checkpoint: Option<CheckpointRow>,
 }
 
-/// Makes the directory and the database if they are not there, takes the ownership, and checks the file.
+/// Creates the directory and the database if they are missing, acquires the ownership, and checks the file.
 pub(super) fn prepare(dir: &Path, options: &Options) -> Result<OwnerLock, OpenError> {
     let key = options.key.verifier_key();
     if key.algorithm() != Algorithm::Ed25519 {
@@ -56,7 +56,7 @@ pub(super) fn prepare(dir: &Path, options: &Options) -> Result<OwnerLock, OpenEr
     Ok(lock)
 }
 
-/// Makes the database under another name first: a file with the right name is complete or damaged, never half made.
+/// Creates the database under another name first: a file with the right name is complete or damaged, never partial.
 fn create(dir: &Path, key: &VerifierKey) -> Result<(), OpenError> {
     let path = dir.join(DATABASE_FILE);
     let wal = dir.join(format!("{DATABASE_FILE}-wal"));
