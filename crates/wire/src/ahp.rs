@@ -46,7 +46,7 @@ pub mod method {
     pub const HANDSHAKE: &str = "ahp/handshake";
     /// Method of an event.
     pub const EVENT: &str = "ahp/event";
-    /// Asks the harness for information.
+    /// Method of a query.
     pub const QUERY: &str = "ahp/query";
     /// Several events that get generic decisions.
     pub const BATCH: &str = "ahp/batch";

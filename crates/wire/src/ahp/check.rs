@@ -15,7 +15,7 @@ use super::{
 pub struct Limits {
     /// Events at most this deep; none: any depth.
     pub max_depth: Option<u32>,
-    /// At most this many events in a batch; none: any number.
+    /// Maximum of events in a batch; none for any number.
     pub batch_size: Option<u64>,
     /// Whether events may lack `timestamp` and `depth`.
     pub lenient: bool,
@@ -44,7 +44,7 @@ pub enum Call {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "each is the kind of event")]
 pub enum Question {
-    /// May it? The payload is free.
+    /// A generic event, with a free payload.
     Generic,
     Idle(IdleEvent),
     ContextPerception(ContextPerceptionEvent),

@@ -384,12 +384,12 @@ pub struct TargetHints {
 }
 
 impl Decision {
-    /// Go on.
+    /// An allow without a changed payload.
     pub fn allow() -> Decision {
         Decision::Allow { modified_payload: None, metadata: None }
     }
 
-    /// Do not, and why.
+    /// A block with its reason.
     pub fn block(reason: impl Into<String>) -> Decision {
         Decision::Block { reason: reason.into(), metadata: None }
     }

@@ -48,7 +48,7 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [RunStatus; 7] = [
         RunStatus::Created,
         RunStatus::Planning,
@@ -151,7 +151,7 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [TaskStatus; 6] = [
         TaskStatus::Pending,
         TaskStatus::InProgress,
@@ -230,7 +230,7 @@ pub enum VerificationStatus {
 }
 
 impl VerificationStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [VerificationStatus; 6] = [
         VerificationStatus::Pending,
         VerificationStatus::Running,

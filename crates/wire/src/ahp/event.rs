@@ -116,7 +116,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// All of them, in the protocol's order.
+    /// All event types, in the protocol's order.
     pub const ALL: [EventType; 22] = [
         EventType::Handshake,
         EventType::PreAction,

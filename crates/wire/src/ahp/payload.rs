@@ -231,13 +231,13 @@ fn yes() -> bool {
 /// A span of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimeRange {
-    /// From when.
+    /// Start of the range.
     #[serde(default)]
     pub from: Option<i64>,
-    /// Until when.
+    /// End of the range.
     #[serde(default)]
     pub to: Option<i64>,
-    /// In words.
+    /// Description of the range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative: Option<String>,
 }

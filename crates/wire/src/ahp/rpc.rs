@@ -88,7 +88,7 @@ pub fn read(text: &[u8]) -> Result<Message, Unreadable> {
     message(value)
 }
 
-/// The same, for a value that is parsed already.
+/// [`read`] for a value that is parsed already.
 pub fn message(value: Json) -> Result<Message, Unreadable> {
     let invalid = |id: &Id, what: &str| Unreadable {
         id: id.clone(),

@@ -72,7 +72,7 @@ pub struct RunState {
 }
 
 impl RunState {
-    /// Takes what a contract says, and reports what does not fit.
+    /// Applies a contract, and returns its violations.
     pub fn apply(&mut self, contract: &Contract) -> Vec<Problem> {
         let mut problems = Problems::default();
         self.identify(contract, &mut problems);

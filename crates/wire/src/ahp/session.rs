@@ -61,7 +61,7 @@ pub struct HarnessConfig {
     /// The reply timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// At most this many events in a batch.
+    /// Maximum of events in a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_size: Option<u64>,
     /// Events at most this deep.

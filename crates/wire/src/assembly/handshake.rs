@@ -71,7 +71,7 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// For a connection to the runtime of `agent_id`. The nonce must be fresh and random.
+    /// Creates the server's side of a handshake for the runtime of `agent_id`. The nonce must be fresh and random.
     pub fn new(agent_id: &str, nonce: Nonce) -> Self {
         Self { key: expected_key(agent_id), nonce }
     }

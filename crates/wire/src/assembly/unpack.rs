@@ -43,7 +43,7 @@ pub fn unpack<M: Name + Default>(bytes: &[u8]) -> Result<M, UnpackError> {
 
 /// The memory cost model of a message type.
 struct Shape {
-    /// With its package.
+    /// Name with the package.
     name: &'static str,
     parts: &'static [Part],
 }
@@ -65,7 +65,7 @@ fn shape(package: &str, name: &str) -> Option<&'static Shape> {
     SHAPES.get(at)
 }
 
-/// Takes from `left` what the elements in `bytes` cost.
+/// Subtracts the cost of the elements in `bytes` from `left`.
 fn measure(shape: &Shape, mut bytes: &[u8], depth: usize, left: &mut usize) -> Result<(), UnpackError> {
     let depth = depth.checked_sub(1).ok_or(UnpackError::TooDeep)?;
     while !bytes.is_empty() {

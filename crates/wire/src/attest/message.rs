@@ -125,7 +125,7 @@ pub struct PluginResult {
     /// Status.
     #[serde(default)]
     pub status: Option<String>,
-    /// From 0 to 1.
+    /// Score, from 0 to 1.
     #[serde(default)]
     pub score: Option<f64>,
     /// Explanation.

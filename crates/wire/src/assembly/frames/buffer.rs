@@ -32,7 +32,7 @@ impl Buffer {
         rest
     }
 
-    /// Takes one frame: `read` is shown all bytes and says what it found and how many bytes that was.
+    /// Takes one frame: `read` is shown all bytes and returns the frame with its length.
     pub(super) fn take<T>(
         &mut self,
         read: impl FnOnce(&[u8]) -> Result<Option<(T, usize)>, FrameError>,
