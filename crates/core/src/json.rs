@@ -45,7 +45,7 @@ impl Json {
         parse::parse(text)
     }
 
-    /// The same, for a text that holds at most so many values, containers included.
+    /// [`Json::parse`] for a text that holds at most so many values, containers included.
     pub fn parse_bounded(text: &[u8], values: usize) -> Result<Json, JsonError> {
         parse::parse_bounded(text, values)
     }
@@ -182,7 +182,7 @@ impl Json {
         }
     }
 
-    /// The same, for building an object in one expression.
+    /// [`Json::push`] for building an object in one expression.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Json>) -> Json {
         self.push(name, value);

@@ -106,7 +106,7 @@ pub struct Amount {
     pub unit: String,
     /// The amount; a settlement may be negative.
     pub value: Decimal,
-    /// For `rate`: the limit an hour that was in force, which the bucket refills by.
+    /// Limit an hour that was in force for `rate`; the bucket refills by it.
     pub limit: Option<u32>,
 }
 
@@ -123,7 +123,7 @@ pub struct Registration {
     pub parent: String,
     /// Number of agents between it and the root.
     pub depth: u32,
-    /// Most generations below it.
+    /// Maximum of generations below the agent.
     pub max_child_depth: Option<u32>,
     /// Whether it asked to be only observed.
     pub observe: bool,

@@ -47,7 +47,7 @@ pub enum OrderError {
 pub enum Order {
     /// Stop for now.
     Suspend,
-    /// Go on.
+    /// Resume: ends all causes and a kill.
     Resume,
     /// Stop for good, until resumed.
     Kill,
@@ -130,7 +130,7 @@ pub fn find<'a>(registry: &'a Registry, named: &str) -> Result<&'a AgentInfo, Or
     }
 }
 
-/// The same; none if there is no such agent. The error is a name that several have.
+/// The agent of a name; none if there is no such agent. The error is a name that several have.
 fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo>, OrderError> {
     if let Some(agent) = registry.get(named).or_else(|| registry.get(&format!("agent:{named}"))) {
         return Ok(Some(agent));

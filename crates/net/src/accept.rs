@@ -74,7 +74,7 @@ pub struct ConnectionSet {
 }
 
 impl ConnectionSet {
-    /// At most `max` connections, which are asked to end when `stop` is cancelled.
+    /// Creates a limit of `max` connections, which are asked to end when `stop` is cancelled.
     pub fn new(max: usize, stop: CancellationToken) -> ConnectionSet {
         ConnectionSet {
             max,

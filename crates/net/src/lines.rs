@@ -34,7 +34,7 @@ pub enum Line {
 enum Overlong {
     /// Report as soon as the limit is exceeded: a peer that never sends a newline is answered, too.
     AtOnce,
-    /// At the end of the line, when its length is known.
+    /// Report at the end of the line, when its length is known.
     AtEnd,
 }
 

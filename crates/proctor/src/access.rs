@@ -55,7 +55,7 @@ impl Access {
         })
     }
 
-    /// The same for users of the engine alone.
+    /// Converts to the access of the engine alone.
     pub fn into_engine(self) -> access::Access {
         match self {
             Access::Owner(owner) => access::Access::Owner(owner.engine),

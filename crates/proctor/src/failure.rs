@@ -14,7 +14,7 @@ use proctor_system::private::PrivateError;
 
 use crate::config::ConfigError;
 
-/// All went well.
+/// Exit code for success.
 pub const OK: u8 = 0;
 /// The tool itself failed or was called wrongly.
 pub const FAILED: u8 = 1;

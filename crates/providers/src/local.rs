@@ -45,7 +45,7 @@ pub enum LocalModelError {
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The most bytes that it may have.
+        /// Size limit, in bytes.
         limit: u64,
     },
     /// A settings file is not the JSON that is expected there.

@@ -43,16 +43,16 @@ pub enum ErrorKind {
     /// The source has no value.
     #[error("the document is empty")]
     Empty,
-    /// More than one document in the source.
+    /// The source has more than one document.
     #[error("a second document begins here; put each document in a file of its own")]
     SecondDocument,
-    /// More than [`Limits::depth`](crate::Limits::depth).
+    /// The nesting is deeper than [`Limits::depth`](crate::Limits::depth).
     #[error("nested more than {0} deep")]
     TooDeep(usize),
-    /// More than [`Limits::nodes`](crate::Limits::nodes).
+    /// The values are more than [`Limits::nodes`](crate::Limits::nodes).
     #[error("more than {0} values, aliases counted as what they stand for")]
     TooManyNodes(usize),
-    /// More than [`Limits::text_bytes`](crate::Limits::text_bytes).
+    /// The text is longer than [`Limits::text_bytes`](crate::Limits::text_bytes).
     #[error("more than {0} bytes of text, aliases counted as what they stand for")]
     TooMuchText(usize),
     /// An alias inside the value that it stands for.

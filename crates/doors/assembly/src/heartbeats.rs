@@ -51,7 +51,7 @@ impl Heartbeats {
             .collect()
     }
 
-    /// Makes an agent overdue again, after its offline state could not be recorded.
+    /// Marks an agent as overdue again, after its offline state could not be recorded.
     pub(super) fn retry(&mut self, principal: &str) {
         if let Some(heartbeat) = self.latest.get_mut(principal) {
             heartbeat.is_offline = false;

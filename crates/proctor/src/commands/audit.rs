@@ -85,7 +85,7 @@ pub(super) fn trust(context: &Context) -> Result<Option<Trust>, Failure> {
     Ok(Some(trust))
 }
 
-/// Has the owner sign the ledger as it is now; without an owner this process becomes it for a moment.
+/// Asks the owner to sign the ledger as it is now; without an owner this process becomes it for a moment.
 fn sign_now(context: &Context) -> Result<(), Failure> {
     records::command(context, &Json::object().with("op", "checkpoint")).map(|_| ())
 }

@@ -28,7 +28,7 @@ const UNUSED: &[&str] = &[
     "AA_AUDIT_POSTGRES_URL",
     "AA_SENSITIVE_DATA_PROJECTION_DB",
 ];
-/// The same, by how they begin.
+/// Prefixes of such variables.
 const UNUSED_FAMILIES: &[&str] = &["AA_OPCONTROL_NATS_", "AAASM_"];
 
 /// Agent Assembly's gateway: agent registry, policy checks, approvals and audit, over gRPC.

@@ -49,7 +49,7 @@ pub(super) enum CacheUse {
 /// The content of one transaction.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Each with its time, in nanoseconds since 1970.
+    /// Jobs with their times, in nanoseconds since 1970.
     pub(super) jobs: Vec<(i64, Job)>,
     pub(super) touches: HashMap<CacheUse, i64>,
     pub(super) rows: usize,
@@ -167,7 +167,7 @@ impl Queue {
         self.wait_for_writer(false);
     }
 
-    /// The same, if a cache entry waits to be written.
+    /// Waits as `flush` does, if a cache entry is queued.
     pub(super) fn flush_cached(&self) {
         self.wait_for_writer(true);
     }
@@ -230,7 +230,7 @@ impl Queue {
         state.next_group()
     }
 
-    /// For the writer: a group is in the file.
+    /// Reports, from the writer, that a group is committed.
     pub(super) fn wrote(&self, group: &Group) {
         let mut state = self.lock();
         state.rows = state.rows.saturating_sub(group.rows);
@@ -247,7 +247,7 @@ impl Queue {
         }
     }
 
-    /// For the writer: a group could not be written. Rests, and says whether to try again.
+    /// Reports, from the writer, that a group failed; pauses, and returns whether to retry. Rests, and says whether to try again.
     pub(super) fn failed(&self) -> bool {
         let mut state = self.lock();
         state.failures += 1;
@@ -262,7 +262,7 @@ impl Queue {
         true
     }
 
-    /// For the writer: it is over. What is left is lost, and counted.
+    /// Reports, from the writer, that it has ended. What is left is lost, and counted.
     pub(super) fn finish(&self) {
         let mut state = self.lock();
         state.finished = true;

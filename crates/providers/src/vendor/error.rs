@@ -23,7 +23,7 @@ pub enum ProviderError {
     /// The server wants fewer requests.
     #[error("the provider limits how often it is asked{}", later(*retry_after))]
     RateLimited {
-        /// After which time it may be asked again, if it said so.
+        /// Retry delay, if the vendor sent one.
         retry_after: Option<Duration>,
     },
     /// The configured limit of requests a minute has no capacity before the deadline.
@@ -66,7 +66,7 @@ impl ProviderError {
         }
     }
 
-    /// The same error with nothing of the key in it, shortened to what a person reads.
+    /// The error without the key, truncated for people.
     pub(super) fn presentable(self, key: Option<&str>) -> ProviderError {
         let clean = |text: String| presentable(&text, key);
         match self {

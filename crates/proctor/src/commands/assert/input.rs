@@ -27,9 +27,9 @@ pub(super) struct Input {
 
 /// Origin of a trace.
 pub(super) struct Source {
-    /// In messages.
+    /// Name in messages.
     pub(super) shown: String,
-    /// In reports, which leave this machine.
+    /// Name in reports, which leave this machine.
     pub(super) uri: String,
 }
 

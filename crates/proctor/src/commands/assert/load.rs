@@ -15,7 +15,7 @@ use crate::output;
 /// Maximum of reported mistakes.
 const MAX_MISTAKES: usize = 100;
 
-/// More assertions than this belong into several files.
+/// Maximum of assertions in a file.
 const MAX_ASSERTIONS: usize = 10_000;
 
 const MEMBERS: &[&str] = &["assertion_id", "type", "spec", "request_id"];

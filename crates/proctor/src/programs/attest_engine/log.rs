@@ -10,7 +10,7 @@ use proctor_system::SystemClock;
 /// Severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For finding defects.
+    /// Details for finding defects.
     Debug,
     /// Normal events.
     Info,
