@@ -203,7 +203,7 @@ impl AssemblyDoor {
 
     /// Records that an agent is back online.
     pub(super) async fn record_online(&self, agent: &AgentInfo) {
-        // If this cannot be recorded, the next sign of life tries again.
+        // If this cannot be recorded, the next heartbeat tries again.
         if self.record_agents(vec![AgentEvent::about(agent, "online", DOOR)]).await.is_err() {
             lock(&self.inner.heartbeats).untrack(&agent.principal);
         }
