@@ -58,7 +58,7 @@ pub const MAX_PROMPT_BYTES: usize = 64 * 1024;
 /// The most characters of a target that an intent names.
 pub const MAX_TARGET_CHARS: usize = 256;
 
-/// The advice of all documents that apply to one caller. Without any, what the constants here say.
+/// The advice of all documents that apply to one caller. Without such a document, the constants here hold.
 #[derive(Debug, Clone, Default)]
 pub struct Advice {
     parts: Vec<Arc<CompiledSection>>,

@@ -83,8 +83,8 @@ impl WordAutomaton {
         AhoCorasick::new(distinct).ok().map(|machine| WordAutomaton { machine, places })
     }
 
-    /// Marks the indices of the words that occur; false if the search was given up. Words that are parts of each other can be there far
-    /// more often than the text is long: then it gives up.
+    /// Marks the indices of the words that occur; false if the search was given up, because words that contain each other can occur far
+    /// more often than the text is long.
     fn mark(&self, views: &Views<'_>, found: &mut [bool]) -> bool {
         const OFTEN: usize = 16;
         let mut left = found.len();

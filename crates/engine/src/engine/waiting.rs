@@ -25,8 +25,7 @@ impl Wait {
         }
     }
 
-    /// Waits for a report's commit until the deadline; the record stands, whether or not its caller hears of it. The record stands, whether
-    /// or not its caller hears of it.
+    /// Waits for a report's commit until the deadline; the record stands, whether or not its caller hears of it.
     pub(super) async fn recorded(self, pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
         match self {
             Wait::Thread => pending.wait_or_leave(deadline),

@@ -228,7 +228,7 @@ impl<T> Slot<T> {
         take(&mut self.lock())
     }
 
-    /// Takes the answer if it has arrived; a later one will be dropped. If not, it will be dropped when it comes.
+    /// Takes the answer if it has arrived; a later one will be dropped.
     fn leave(&self) -> Option<Result<T, NotRecorded>> {
         let mut state = self.lock();
         if let SlotState::Waiting(waiter) = &mut *state {

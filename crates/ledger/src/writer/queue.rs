@@ -278,7 +278,7 @@ impl Queue {
         taken
     }
 
-    /// Whether the capacity is free and no reservation waits. Callers behind others in the line never overtake them.
+    /// Whether the capacity is free and no reservation waits, because reservations are granted in FIFO order.
     fn is_free(&self, state: &QueueState, drafts: usize, cost: usize) -> bool {
         state.line.is_empty() && self.fits(state, drafts, cost)
     }

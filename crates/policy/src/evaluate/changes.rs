@@ -119,8 +119,8 @@ struct Irreplaceable<'i> {
     path: &'i str,
 }
 
-/// Changes for the findings, one for each path: the value after redaction. Where places cannot be named one by one (a member's own name was
-/// cut, a path is too long, there are too many), the whole field is replaced. The error is a place that nothing can be put to.
+/// Changes for the findings, one for each path: the value after redaction. Where paths cannot be named one by one (a member's own name was
+/// cut, a path is too long, there are too many), the whole field is replaced. The error is a path that cannot be replaced.
 fn finding_changes<'i>(input: &'i Input, facts: &Json) -> Result<Vec<Change>, Irreplaceable<'i>> {
     let mut changes: Vec<Change> = Vec::new();
     for finding in &input.findings {

@@ -48,7 +48,7 @@ impl Clause {
         }
     }
 
-    /// A clause on a list holds if it holds for one element. An action that has none has the empty string.
+    /// A clause on a list holds if it holds for one element. An empty list counts as the empty string.
     fn holds_for_any(&self, values: &[String]) -> bool {
         if values.is_empty() {
             self.compare_text("")

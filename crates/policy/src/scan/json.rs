@@ -66,7 +66,7 @@ impl Scanner {
     }
 }
 
-/// Walk over a value. Its methods give nothing where nothing changes, so that a clean value is not copied on the way.
+/// Walk over a value. Its methods return `None` where nothing changes, so that a clean value is not copied.
 struct Redactor<'s> {
     scanner: &'s Scanner,
     keep: &'s dyn Fn(FindingKind) -> bool,

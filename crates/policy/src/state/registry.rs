@@ -36,8 +36,7 @@ pub use agent::AgentInfo;
 
 pub(super) const FOLD: &str = "registry";
 
-/// Maximum of ancestors that are examined. An agent with more is stopped, because the state of the others is unknown. Nobody knows whether
-/// one with more above it is stopped, so it is.
+/// Maximum of ancestors that are examined. An agent with more is stopped, because the state of the others is unknown.
 const MAX_ANCESTORS: usize = 64;
 
 /// Maximum of ancestors that pay for an agent. No agent registers with more above it.

@@ -51,7 +51,7 @@ impl Retention {
     }
 }
 
-/// Rows that one group adds. Pruning is left to the end, when it is known whose turn it is.
+/// Rows that one group adds. Pruning is left to the end, when the ids to prune are known.
 pub(super) struct Additions<'a> {
     connection: &'a Connection,
     insert: CachedStatement<'a>,

@@ -247,7 +247,7 @@ impl Queue {
         }
     }
 
-    /// Reports, from the writer, that a group failed; pauses, and returns whether to retry. Rests, and says whether to try again.
+    /// Reports, from the writer, that a group failed; pauses, and returns whether to retry.
     pub(super) fn failed(&self) -> bool {
         let mut state = self.lock();
         state.failures += 1;
@@ -262,7 +262,7 @@ impl Queue {
         true
     }
 
-    /// Reports, from the writer, that it has ended. What is left is lost, and counted.
+    /// Reports, from the writer, that it has ended. Queued jobs are lost, and counted.
     pub(super) fn finish(&self) {
         let mut state = self.lock();
         state.finished = true;

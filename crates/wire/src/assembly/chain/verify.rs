@@ -135,8 +135,8 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Verifies the next line, with or without its line break; blank lines do not count. Says whether it is worth going on: after the first
-    /// line that was tampered with, nothing that follows says anything.
+    /// Verifies the next line, with or without its line break; blank lines do not count. Returns whether to continue: after the first line
+    /// that was tampered with, later lines prove nothing.
     pub fn line(&mut self, line: impl AsRef<[u8]>) -> bool {
         if self.tampered.is_some() {
             return false;
