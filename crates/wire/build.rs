@@ -65,8 +65,8 @@ fn shapes(pool: &DescriptorPool) -> Result<String, Box<dyn std::error::Error>> {
     Ok(table)
 }
 
-/// About how many bytes one more element of a list or a map takes: twice its own size, since lists grow by doubling, and the
-/// smallest piece of memory for each text in it.
+/// Approximate memory of one more element of a list or a map, in bytes: twice its own size, since lists grow by doubling, and the smallest
+/// allocation for each text in it.
 fn element_cost(field: &FieldDescriptor) -> usize {
     match field.kind() {
         Kind::Message(message) if field.is_map() => 2 * message_size(&message) + 32,
@@ -76,7 +76,7 @@ fn element_cost(field: &FieldDescriptor) -> usize {
     }
 }
 
-/// About the size of a message, without what its texts, lists and maps point to. No message of ours holds itself except in a list.
+/// Approximate size of a message, without the memory of its texts, lists and maps. No message of ours holds itself except in a list.
 fn message_size(message: &MessageDescriptor) -> usize {
     let alone = message.fields().filter(|field| field.containing_oneof().is_none());
     let alternatives =

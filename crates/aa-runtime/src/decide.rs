@@ -15,7 +15,7 @@ use super::approvals::Approvals;
 use super::operations::{Operation, Operations};
 use super::outage_log::OutageLog;
 use super::reports::Reports;
-use super::rules::{Rules, Types, Verdict};
+use super::rules::{RuleDecision, Rules, Types};
 use super::settings::Settings;
 use super::token_owner::TokenOwner;
 
@@ -170,14 +170,14 @@ impl Decider {
     /// Answers by the local rules; `instead_of` is the rule and reason of the gateway's failure.
     fn judge(&self, types: Types, instead_of: Option<(&str, &str)>) -> CheckActionResponse {
         match self.rules.judge(types) {
-            Verdict::Allow => CheckActionResponse {
+            RuleDecision::Allow => CheckActionResponse {
                 decision: Decision::Allow.into(),
                 policy_rule: LOCAL.to_owned(),
                 ..Default::default()
             },
-            Verdict::Block(rule) => deny(rule, "action is blocked by a local rule"),
-            Verdict::Ask(rule, time) => self.ask(rule, time),
-            Verdict::Unknown(why) => match instead_of {
+            RuleDecision::Block(rule) => deny(rule, "action is blocked by a local rule"),
+            RuleDecision::Ask(rule, time) => self.ask(rule, time),
+            RuleDecision::Unknown(why) => match instead_of {
                 Some((rule, reason)) => deny(rule, format!("{reason}, and {why}")),
                 None => deny(LOCAL, format!("{why}; {WHAT_TO_SET}")),
             },

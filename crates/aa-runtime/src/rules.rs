@@ -70,7 +70,7 @@ pub(crate) enum Rules {
 
 /// Outcome of the local rules for one action.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict<'a> {
+pub(crate) enum RuleDecision<'a> {
     /// No rule matches.
     Allow,
     /// The named rule blocks the action.
@@ -81,7 +81,7 @@ pub(crate) enum Verdict<'a> {
     Unknown(&'a str),
 }
 
-/// One rule of the file.
+/// A rule of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     name: String,
@@ -170,19 +170,19 @@ impl Rules {
     }
 
     /// Evaluates the rules for an action of these types.
-    pub(crate) fn judge(&self, types: Types) -> Verdict<'_> {
+    pub(crate) fn judge(&self, types: Types) -> RuleDecision<'_> {
         let rules = match self {
             Rules::Loaded(rules) => rules,
-            Rules::Absent(why) => return Verdict::Unknown(why),
+            Rules::Absent(why) => return RuleDecision::Unknown(why),
         };
         if !types.are_known() {
-            return Verdict::Unknown("the action has no type");
+            return RuleDecision::Unknown("the action has no type");
         }
         let asking = rules.iter().find(|rule| types.any_in(&rule.asked));
         let blocking = || rules.iter().find(|rule| types.any_in(&rule.blocked));
         match asking {
-            Some(rule) => Verdict::Ask(&rule.name, rule.approval),
-            None => blocking().map_or(Verdict::Allow, |rule| Verdict::Block(&rule.name)),
+            Some(rule) => RuleDecision::Ask(&rule.name, rule.approval),
+            None => blocking().map_or(RuleDecision::Allow, |rule| RuleDecision::Block(&rule.name)),
         }
     }
 }
@@ -243,13 +243,16 @@ mod tests {
         let tool = || Some(Action::ToolCall(ToolCallContext::default()));
         let exec = || Some(Action::ProcessExec(ProcessExecContext::default()));
         let seven = Duration::from_secs(7);
-        assert_eq!(rules.judge(query(ActionType::AgentSpawn, tool())), Verdict::Ask("ask", seven));
-        assert_eq!(rules.judge(query(ActionType::ProcessExec, exec())), Verdict::Block("no-shell"));
-        assert_eq!(rules.judge(query(ActionType::ToolCall, tool())), Verdict::Allow);
+        assert_eq!(rules.judge(query(ActionType::AgentSpawn, tool())), RuleDecision::Ask("ask", seven));
+        assert_eq!(rules.judge(query(ActionType::ProcessExec, exec())), RuleDecision::Block("no-shell"));
+        assert_eq!(rules.judge(query(ActionType::ToolCall, tool())), RuleDecision::Allow);
         // An action is what it looks like, whatever it says.
-        assert_eq!(rules.judge(query(ActionType::ToolCall, exec())), Verdict::Block("no-shell"));
-        assert_eq!(rules.judge(query(ActionType::ActionUnspecified, exec())), Verdict::Block("no-shell"));
-        assert!(matches!(rules.judge(query(ActionType::ActionUnspecified, None)), Verdict::Unknown(_)));
+        assert_eq!(rules.judge(query(ActionType::ToolCall, exec())), RuleDecision::Block("no-shell"));
+        assert_eq!(
+            rules.judge(query(ActionType::ActionUnspecified, exec())),
+            RuleDecision::Block("no-shell")
+        );
+        assert!(matches!(rules.judge(query(ActionType::ActionUnspecified, None)), RuleDecision::Unknown(_)));
     }
 
     #[test]
@@ -268,7 +271,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = Rules::load(Some(&folder.path().join("none.toml"))).unwrap();
         assert!(
-            matches!(missing.judge(query(ActionType::ToolCall, None)), Verdict::Unknown(why) if why.contains("none.toml"))
+            matches!(missing.judge(query(ActionType::ToolCall, None)), RuleDecision::Unknown(why) if why.contains("none.toml"))
         );
         assert!(matches!(Rules::load(None).unwrap(), Rules::Absent(_)));
         let wrong = folder.path().join("wrong.toml");

@@ -67,7 +67,7 @@ pub enum Layer {
     Constraint,
     /// Steps come in an order.
     Trace,
-    /// A text says something.
+    /// Checks of texts.
     Content,
     /// A text means about the same as another.
     Embedding,
@@ -95,7 +95,7 @@ impl Layer {
         })
     }
 
-    /// Every type there is.
+    /// All assertion types.
     pub const KINDS: [&'static str; 8] =
         ["schema", "constraint", "trace", "content", "embedding", "llm_judge", "trace_tree", "plugin"];
 
@@ -130,7 +130,7 @@ impl Layer {
 
 /// An assertion made ready: it sees steps one by one, and can say at any time what it finds.
 pub(crate) trait Fold: Send {
-    /// Sees the next step of the trace.
+    /// Folds the next step of the trace.
     fn step(&mut self, step: &Step<'_>);
 
     /// The verdict on a trace with this head and exactly the steps seen so far.
@@ -141,7 +141,7 @@ pub(crate) trait Fold: Send {
 pub struct Check(pub(crate) Box<dyn Fold>);
 
 impl Check {
-    /// Sees the next step of the trace.
+    /// Folds the next step of the trace.
     pub fn step(&mut self, step: &Step<'_>) {
         self.0.step(step);
     }
@@ -160,7 +160,7 @@ pub enum Compiled {
     Similarity(Similarity),
     /// Decided from what a model says.
     Judgement(Judgement),
-    /// Left to an external plugin.
+    /// An assertion that an external plugin evaluates.
     Plugin,
     /// Cannot be decided at all.
     Failed(Verdict),
@@ -192,12 +192,12 @@ impl<'a> Assertion<'a> {
         })
     }
 
-    /// The layer that it speaks to.
+    /// Layer of the assertion.
     pub fn layer(&self) -> Option<Layer> {
         Layer::of(&self.kind)
     }
 
-    /// Makes it ready.
+    /// Compiles the assertion.
     pub fn compile(&self, tools: &Tools) -> Compiled {
         let Some(layer) = self.layer() else { return Compiled::Failed(self.unknown()) };
         let check = match layer {

@@ -19,7 +19,7 @@ pub(crate) use bound::{Bound, Quantity};
 pub(crate) const MEMBERS: &[&str] =
     &["field", "target", "operator", "op", "value", "min", "max", "soft", "threshold"];
 
-/// Makes a constraint ready.
+/// Compiles a constraint spec.
 pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Box<dyn Fold>, Verdict> {
     let written: Written<'_> = spec::read(spec)?;
     let field =
@@ -90,7 +90,7 @@ impl Fold for Constraint {
 }
 
 impl Constraint {
-    /// The number that the trace has there. One that is not there fails hard: nothing was measured.
+    /// Resolves the field to a number; a missing one is a hard failure, because nothing was measured.
     fn number(&self, head: &Head<'_>) -> Result<Quantity, Verdict> {
         match &self.field {
             Field::Count(_, count) => Ok((*count).into()),
@@ -98,7 +98,7 @@ impl Constraint {
             Field::Value { target, whole } => match target.resolve(head) {
                 Ok(Resolved::Value(value)) => self.read(&value),
                 Ok(Resolved::Empty) => Err(self.no_number("it is not set")),
-                // What is not there may be the length of what is.
+                // A path that ends in `length` may mean the length of its parent.
                 Err(absent) if absent.status == Status::HardFail => match whole {
                     Some(whole) => match whole.resolve(head) {
                         Ok(Resolved::Value(value)) => raw::length(&value).map(Quantity::from).ok_or(absent),
@@ -150,7 +150,7 @@ impl Constraint {
     }
 }
 
-/// A number that the trace was given with but does not carry as text.
+/// Metadata that stored traces carry as parsed numbers.
 fn known(head: &Head<'_>, members: &[String]) -> Option<Quantity> {
     let [only] = members else { return None };
     let number = match only.as_str() {
@@ -168,11 +168,11 @@ enum Field {
     Count(Counted, usize),
     /// A member of the metadata.
     Metadata(Vec<String>),
-    /// A value in the output or in a step. If the path asks for a length, also that of which it would be the length.
+    /// A value in the output or in a step, and its parent for `….length`.
     Value { target: Target, whole: Option<Target> },
 }
 
-/// The member that, where there is none of this name, is the number of elements or members.
+/// Pseudo-member for the number of elements, where no member has this name.
 const LENGTH: &str = "length";
 
 /// Limit of shown bytes of a value that is no number.

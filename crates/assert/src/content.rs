@@ -36,7 +36,7 @@ pub(crate) const MEMBERS: &[&str] = &[
     "threshold",
 ];
 
-/// Makes a check of content ready.
+/// Compiles a content spec.
 pub(crate) fn compile(spec: Option<&RawValue>, tools: &Tools) -> Result<Box<dyn Fold>, Verdict> {
     let written: Written<'_> = spec::read(spec)?;
     let target = Target::parse(written.target.as_ref().map_or(USUAL, Text::as_str))?;
@@ -95,9 +95,9 @@ impl Fold for Content {
             Err(verdict) => return verdict,
         };
         let (plain, normalised) = (resolved.plain(), resolved.normalised());
-        let lower = !self.case_sensitive && self.rule.knows_case();
+        let lower = !self.case_sensitive && self.rule.can_ignore_case();
         let fold = |text: Cow<'_, str>| if lower { lowered(&text).into_owned() } else { text.into_owned() };
-        let strings = if self.rule.looks_inside() { resolved.strings() } else { Vec::new() };
+        let strings = if self.rule.searches_nested_strings() { resolved.strings() } else { Vec::new() };
         let views = Views {
             text: if lower { lowered(&plain) } else { Cow::Borrowed(plain.as_ref()) },
             other: normalised.map(|text| fold(Cow::Owned(text))),
@@ -121,8 +121,7 @@ impl Fold for Content {
     }
 }
 
-/// The text as it is looked at: as it came, and if it is JSON also without what depends on its writer, and each string in it as what
-/// it says.
+/// Forms of the checked text: as sent, normalised JSON, and each string in it.
 struct Views<'t> {
     text: Cow<'t, str>,
     other: Option<String>,
@@ -141,7 +140,7 @@ impl Views<'_> {
     }
 }
 
-/// Each character by its own lower case: what a word becomes does not depend on what stands around it.
+/// Lower-cases each character by itself: a word's form does not depend on the text around it.
 fn lowered(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -153,7 +152,7 @@ fn lowered(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|one| one.to_lowercase().next().unwrap_or(one)).collect())
 }
 
-/// A piece of a text for people, around a place.
+/// Excerpt of a text for people, around a position.
 fn excerpt(text: &str, at: usize) -> String {
     const BEFORE: usize = 100;
     const LENGTH: usize = 380;

@@ -52,7 +52,7 @@ pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Similarity, Verdict> {
 }
 
 impl Similarity {
-    /// Sees the next step of the trace.
+    /// Folds the next step of the trace.
     pub fn step(&mut self, step: &Step<'_>) {
         self.target.step(step);
     }

@@ -84,9 +84,9 @@ pub struct Judgement {
 pub struct Answers<E> {
     /// The model that answered.
     pub model: String,
-    /// Each sample, or why there is none.
+    /// The samples; an error says why one is missing.
     pub samples: Vec<Result<Sample, E>>,
-    /// For each probe of the assertion, its sample, or why there is none.
+    /// The samples of the assertion's probes; an error says why one is missing.
     pub probes: Vec<Result<Sample, E>>,
     /// The cost; `None` if the model's price is not known.
     pub cost_usd: Option<f64>,
@@ -116,7 +116,7 @@ pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Judgement, Verdict> {
     })
 }
 
-/// A dimension is a rubric's other name; one that is no rubric is something to judge by.
+/// Resolves the rubric. A dimension is a synonym of a rubric; one that names no rubric is a criterion.
 fn choose_rubric(spec: &Spec<'_>) -> Result<(&'static Rubric, String), Verdict> {
     let criteria = spec.criteria.to_string();
     if !spec.rubric.is_empty() {
@@ -160,7 +160,7 @@ fn read_probes(raw: &RawValue) -> Result<Vec<Probe>, Verdict> {
 }
 
 impl Judgement {
-    /// Sees the next step of the trace.
+    /// Folds the next step of the trace.
     pub fn step(&mut self, step: &Step<'_>) {
         self.target.step(step);
     }

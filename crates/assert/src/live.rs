@@ -23,12 +23,12 @@ pub struct Live {
 }
 
 impl Live {
-    /// Makes the assertions ready.
+    /// Compiles the assertions.
     pub fn new(assertions: &[Assertion<'_>], tools: &Tools) -> Live {
         Live { checks: assertions.iter().map(|assertion| assertion.compile(tools)).collect() }
     }
 
-    /// Sees the next step.
+    /// Folds the next step.
     pub fn step(&mut self, step: &Step<'_>) {
         for compiled in &mut self.checks {
             if let Compiled::Check(check) = compiled {

@@ -166,8 +166,7 @@ pub(crate) fn strings(json: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// The same JSON without space between its parts and without escapes that are not needed, so that what it says does not depend
-/// on who wrote it.
+/// Normalises JSON: no space between its parts and no needless escapes, so that the text does not depend on its writer.
 pub fn normalised(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;

@@ -26,7 +26,7 @@ use measure::Shape;
 /// The members that a spec may have.
 pub(crate) const MEMBERS: &[&str] = &["target", "schema", "soft", "threshold"];
 
-/// Makes a schema ready.
+/// Compiles a schema spec.
 pub(crate) fn compile(spec: Option<&RawValue>, tools: &Tools) -> Result<Box<dyn Fold>, Verdict> {
     let written: Written<'_> = spec::read(spec)?;
     let target = written.target.ok_or_else(|| spec::missing("target", "a schema assertion"))?;
@@ -108,7 +108,7 @@ impl Schema {
         self.failed(&said.join("; "), &first.expected, &first.actual).at(first.path.as_str())
     }
 
-    /// The first few things that are wrong. Collecting them can cost far more than finding that there are some.
+    /// The first few violations. Collecting them can cost far more than finding that there are some.
     fn violations(&self, value: &Value, size: measure::Size) -> Vec<Violation> {
         const SHOWN: usize = 3;
         const LOOKED_AT: usize = 50;
@@ -179,7 +179,7 @@ fn reason(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// As much of a text as belongs into an explanation.
+/// Text truncated to the length of an explanation.
 fn clipped(text: &str) -> String {
     cut(text, 160).into_owned()
 }

@@ -82,7 +82,7 @@ fn as_written<'de: 'a, 'a, D: serde::Deserializer<'de>>(
     <&'a RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Makes a check of a spec.
+/// Compiles a trace spec.
 pub(crate) fn compile(spec: Option<&RawValue>, _tools: &Tools) -> Result<Box<dyn Fold>, Verdict> {
     let written: Written<'_> = spec::read(spec)?;
     let soft = written.soft.unwrap_or(false);
@@ -151,7 +151,7 @@ fn members_of(check: &str) -> Option<&'static [&'static str]> {
 }
 
 impl Written<'_> {
-    /// Whether no name is empty: no step has such a name, so that a check on it would speak of nothing.
+    /// Whether no name is empty: no step has such a name, so that the check could never apply.
     fn are_names(&self) -> Result<(), Verdict> {
         let singles = [("tool", &self.tool), ("tool_name", &self.tool_name)];
         for (member, name) in singles.into_iter().filter_map(|(member, name)| Some((member, name.as_ref()?)))
@@ -194,20 +194,20 @@ impl Written<'_> {
         )
     }
 
-    /// The tools that a check speaks of: at least one.
+    /// The tools of a check: at least one.
     fn list(&self, check: &str) -> Result<Vec<String>, Verdict> {
         let named = either(self.tools.as_ref(), self.tool_names.as_ref()).filter(|tools| !tools.is_empty());
         let named = named.ok_or_else(|| spec::missing("tools", check))?;
         Ok(named.iter().map(|name| name.to_string()).collect())
     }
 
-    /// The one tool that a check speaks of.
+    /// The one tool of a check.
     fn single(&self, check: &str) -> Result<String, Verdict> {
         let named = either(self.tool.as_ref(), self.tool_name.as_ref());
         named.map(|tool| tool.to_string()).ok_or_else(|| spec::missing("tool", check))
     }
 
-    /// One tool, a list of them, or both.
+    /// Reads one tool, a list of tools, or both.
     fn one_or_more(&self, check: &str) -> Result<Vec<String>, Verdict> {
         match (self.single(check), self.list(check)) {
             (Err(problem), Err(_)) => Err(problem),

@@ -35,7 +35,7 @@ pub(crate) fn not_read(member: &str, check: &str, instead: &str) -> Verdict {
         .suggest(format!("remove `{member}`, or use the member that `{check}` reads"))
 }
 
-/// A mistake in a spec: two members say the same thing.
+/// A mistake in a spec: two members have the same meaning.
 pub(crate) fn both(first: &str, second: &str, check: &str) -> Verdict {
     Verdict::error(format!("the spec has both `{first}` and `{second}` for `{check}`: give one of them"))
         .suggest(format!("remove `{first}` or `{second}`"))

@@ -20,9 +20,9 @@ pub(crate) struct Target {
 
 #[derive(Debug, Clone)]
 enum Location {
-    /// Below the output.
+    /// A path below the output.
     Output { members: Vec<String> },
-    /// Below one member of the first step that has a name.
+    /// A path below one member of the first step of a name.
     Step { name: String, result: bool, members: Vec<String>, seen: Option<Option<String>> },
 }
 
@@ -61,7 +61,7 @@ impl Target {
         }
     }
 
-    /// Sees the next step.
+    /// Folds the next step.
     pub(crate) fn step(&mut self, step: &Step<'_>) {
         if let Location::Step { name, result, seen, .. } = &mut self.place
             && seen.is_none()
@@ -159,7 +159,7 @@ impl Resolved<'_> {
     }
 }
 
-/// The document's own example speaks of the structured output of a trace that has none apart.
+/// Whether `output.structured` means the whole output, because the trace has no such member; the protocol's own example does so.
 fn falls_back(members: &[String], output: &str) -> bool {
     members
         .first()

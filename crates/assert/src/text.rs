@@ -16,7 +16,7 @@ impl Text<'_> {
         &self.0
     }
 
-    /// The same text, owning itself.
+    /// Converts to an owned text.
     pub fn into_owned(self) -> String {
         self.0.into_owned()
     }

@@ -9,7 +9,7 @@ use crate::verdict::{Status, ThresholdSource, Verdict};
 /// Number of earlier scores that count, newest first.
 pub const WINDOW: usize = 50;
 
-/// With fewer earlier scores than this the usual thresholds hold.
+/// Minimum of earlier scores for a dynamic threshold; with fewer, the usual thresholds hold.
 pub const MINIMUM_RUNS: usize = 10;
 
 /// A score below this is never a pass, whatever the past was: what always failed is not good because it always did.
@@ -87,7 +87,7 @@ pub(crate) enum Threshold {
     Usual,
     /// A number.
     Number(f64),
-    /// From earlier runs.
+    /// A threshold from earlier runs.
     Dynamic,
 }
 

@@ -12,7 +12,7 @@ use crate::text::Text;
 /// The trace of an agent, from its input to its output.
 #[derive(Debug, Clone, Default)]
 pub struct Trace<'a> {
-    /// Everything but the steps.
+    /// Members of the trace other than the steps.
     pub head: Head<'a>,
     /// The steps, in order.
     pub steps: Vec<Step<'a>>,
@@ -37,7 +37,7 @@ pub struct Head<'a> {
     pub metadata: Metadata<'a>,
 }
 
-/// One step of a trace.
+/// A step of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Step<'a> {
     /// The kind of step.
@@ -50,13 +50,13 @@ pub struct Step<'a> {
     pub args: Option<&'a RawValue>,
     /// The result.
     pub result: Option<&'a RawValue>,
-    /// Whatever else is known.
+    /// Metadata of the step.
     pub metadata: Option<&'a RawValue>,
     /// The trace of the called agent; only for agent calls.
     pub sub_trace: Option<Box<Trace<'a>>>,
-    /// When it began, in milliseconds.
+    /// Start time, in milliseconds.
     pub started_at_ms: Option<f64>,
-    /// When it ended, in milliseconds.
+    /// End time, in milliseconds.
     pub ended_at_ms: Option<f64>,
     /// The agent, if the step names it; empty otherwise.
     pub agent_id: Text<'a>,
@@ -74,7 +74,7 @@ pub enum StepKind<'a> {
     Retrieval,
     /// A call to another agent.
     AgentCall,
-    /// None of the above: refused by [`crate::validate`].
+    /// An unknown type, refused by [`crate::validate`].
     Other(Text<'a>),
 }
 

@@ -100,7 +100,7 @@ struct Written<'a> {
     soft: Option<bool>,
 }
 
-/// Makes a check of a spec.
+/// Compiles a trace tree spec.
 pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Box<dyn Fold>, Verdict> {
     let written: Written<'_> = spec::read(spec)?;
     let check = written.check.as_str();
@@ -254,7 +254,7 @@ impl Written<'_> {
         })
     }
 
-    /// One agent, a list of them, or both.
+    /// Reads one agent, a list of agents, or both.
     fn agents_called(&self) -> Result<Vec<String>, Verdict> {
         let agents: Vec<String> =
             self.agent_id.iter().chain(self.agents.iter().flatten()).map(|agent| agent.to_string()).collect();

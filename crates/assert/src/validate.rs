@@ -23,7 +23,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// For traces that are not sent but read from the ledger.
+    /// Limits of traces that are read from the ledger.
     pub const STORED: Limits = Limits { steps: 10_000_000, step_bytes: 64 * 1024 * 1024, depth: 64 };
 }
 

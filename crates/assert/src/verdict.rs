@@ -41,7 +41,7 @@ impl Status {
 pub enum ThresholdSource {
     /// The threshold of the assertion, or the default.
     Static,
-    /// From the scores of earlier runs.
+    /// A threshold from the scores of earlier runs.
     Dynamic,
     /// A dynamic threshold was requested, but there are too few earlier runs.
     DynamicUnavailable,
@@ -63,7 +63,7 @@ impl ThresholdSource {
 pub struct Verdict {
     /// Status.
     pub status: Status,
-    /// From 0 to 1.
+    /// Score, from 0 to 1.
     pub score: f64,
     /// Explanation.
     pub explanation: String,
@@ -96,11 +96,11 @@ pub struct JudgeMetadata {
     pub prompt_hash: String,
     /// The score of each sample.
     pub sample_scores: Vec<f64>,
-    /// Their mean.
+    /// Mean of the scores.
     pub score_mean: f64,
-    /// Their sample standard deviation.
+    /// Sample standard deviation of the scores.
     pub score_stddev: f64,
-    /// Whether they lie more than 0.2 apart.
+    /// Whether the scores lie more than 0.2 apart.
     pub high_variance: bool,
     /// The scores of changed texts by the same judge.
     pub bias_probes: Vec<ProbeResult>,
@@ -111,7 +111,7 @@ pub struct JudgeMetadata {
 pub struct ProbeResult {
     /// Name of the change.
     pub name: String,
-    /// The score then.
+    /// The score of the changed text.
     pub score: f64,
     /// The difference from the score without the change.
     pub delta: f64,
@@ -149,21 +149,21 @@ impl Verdict {
         }
     }
 
-    /// With a score.
+    /// Sets the score.
     #[must_use]
     pub fn with_score(mut self, score: f64) -> Verdict {
         self.score = score;
         self
     }
 
-    /// With the place in the trace.
+    /// Sets the path in the trace.
     #[must_use]
     pub fn at(mut self, path: impl Into<String>) -> Verdict {
         self.path = path.into();
         self
     }
 
-    /// With what should have been there and what was.
+    /// Sets the expected and the actual value.
     #[must_use]
     pub fn evidence(mut self, expected: impl Into<String>, actual: impl Into<String>) -> Verdict {
         self.expected = shortened(expected.into());
@@ -171,7 +171,7 @@ impl Verdict {
         self
     }
 
-    /// With what to do about it.
+    /// Sets the suggestion.
     #[must_use]
     pub fn suggest(mut self, suggestion: impl Into<String>) -> Verdict {
         self.suggestion = suggestion.into();
@@ -186,7 +186,8 @@ pub(crate) fn shortened(text: String) -> String {
     if text.len() <= EVIDENCE { text } else { cut(&text, EVIDENCE).into_owned() }
 }
 
-/// At most so many bytes of a text. An ellipsis stands where it is cut: the last word may be half a secret, which the scanner does not recognise.
+/// Truncates a text to so many bytes. An ellipsis stands where it is cut: the last word may be half a secret, which the scanner does not
+/// recognise.
 pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.get(..text.floor_char_boundary(most)) {
         Some(piece) if piece.len() < text.len() => Cow::Owned(format!("{piece}…")),

@@ -1,5 +1,5 @@
 //! Client libraries of the Agent Harness Protocol, Agent Assembly and Attest; the AHP server trait; and the generated gRPC services.
-//! One cargo feature a transport.
+//! One cargo feature for each transport.
 
 /// Declares the module of a generated gRPC package.
 #[cfg(feature = "grpc")]

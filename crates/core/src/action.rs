@@ -37,7 +37,7 @@ pub enum ActionKind {
     AgentSpawn,
     /// A prompt from a user.
     Prompt,
-    /// Anything else.
+    /// Any other action.
     Custom,
 }
 
@@ -96,7 +96,7 @@ pub struct Action {
     pub args: Json,
     /// The result, for `tool_result`.
     pub result: Json,
-    /// Other members of the message.
+    /// Further members of the message.
     pub metadata: Json,
     /// `read`, `write`, `append`, `create`, `delete`, for `file_operation`.
     pub operation: String,

@@ -21,7 +21,7 @@ pub enum Effect {
     Modify,
     /// The action may run once the findings are redacted.
     Redact,
-    /// Not now; ask again later.
+    /// Retry later.
     Defer,
 }
 
@@ -80,7 +80,7 @@ pub struct Change {
 pub struct ApprovalRef {
     /// Identifier.
     pub id: ApprovalId,
-    /// When it expires to deny.
+    /// Expiry; the ask then counts as denied.
     pub expires: Timestamp,
 }
 
@@ -101,7 +101,7 @@ pub struct Decision {
     pub approval: Option<ApprovalRef>,
     /// Approvers, for ask; empty: any approver.
     pub approvers: Vec<String>,
-    /// When to ask again, for defer and for an approval that waits.
+    /// Retry delay, for defer and for an approval that waits.
     pub retry_after_ms: Option<u64>,
     /// Taints that the decision sets on the session.
     pub taints: Vec<String>,

@@ -24,7 +24,7 @@ impl Digest {
         Digest(hasher.finalize().into())
     }
 
-    /// From 32 stored bytes.
+    /// Restores a digest from its raw bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Digest {
         Digest(bytes)
     }

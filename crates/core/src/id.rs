@@ -15,17 +15,17 @@ macro_rules! uuid_id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A new identifier, from the given time and randomness.
+            /// Creates a UUIDv7 from the given time and randomness.
             pub fn new(time: Timestamp, randomness: &dyn Randomness) -> $name {
                 $name(new_uuid_v7(time, randomness))
             }
 
-            /// The sixteen bytes.
+            /// Raw bytes.
             pub fn as_bytes(&self) -> &[u8; 16] {
                 self.0.as_bytes()
             }
 
-            /// From sixteen stored bytes.
+            /// Restores an identifier from its raw bytes.
             pub fn from_bytes(bytes: [u8; 16]) -> $name {
                 $name(Uuid::from_bytes(bytes))
             }
@@ -40,7 +40,7 @@ macro_rules! uuid_id {
         impl FromStr for $name {
             type Err = InvalidId;
 
-            /// Only the hyphenated lower-case form is read: one identifier has one spelling.
+            /// Parses the hyphenated lower-case form only: one identifier has one spelling.
             fn from_str(text: &str) -> Result<$name, InvalidId> {
                 let uuid = Uuid::try_parse(text).map_err(|_| InvalidId)?;
                 let mut buffer = Uuid::encode_buffer();
@@ -62,7 +62,7 @@ uuid_id!(
     SessionId
 );
 uuid_id!(
-    /// The identifier of an approval that somebody was asked for.
+    /// The identifier of an approval.
     ApprovalId
 );
 

@@ -1,4 +1,4 @@
-//! Other people's JSON, kept as it was sent: member order, and numbers as their literal text.
+//! JSON kept as it was sent: member order, and numbers as their literal text.
 //!
 //! The parser is strict (RFC 8259), refuses duplicate member names, and is bounded in depth, so that what a rule saw,
 //! what was hashed and what the agent meant cannot differ.
@@ -45,7 +45,7 @@ impl Json {
         parse::parse(text)
     }
 
-    /// The same, for a text that holds at most so many values, containers included.
+    /// [`Json::parse`] for a text that holds at most so many values, containers included.
     pub fn parse_bounded(text: &[u8], values: usize) -> Result<Json, JsonError> {
         parse::parse_bounded(text, values)
     }
@@ -175,15 +175,14 @@ impl Json {
         }
     }
 
-    /// Appends a member to an object that does not have it yet (which is the caller's to know); on anything else it
-    /// does nothing.
+    /// Appends a member to an object that does not have it yet (which the caller ensures); other values stay unchanged.
     pub fn push(&mut self, name: &str, value: impl Into<Json>) {
         if let Json::Object(members) = self {
             members.push((name.to_owned(), value.into()));
         }
     }
 
-    /// The same, for building an object in one expression.
+    /// [`Json::push`] for building an object in one expression.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Json>) -> Json {
         self.push(name, value);

@@ -31,7 +31,7 @@ pub enum RecordKind {
     Observation,
     /// A person's decision on an approval.
     Approval,
-    /// Alarm: an irregularity that somebody should look at.
+    /// Alarm: an irregularity that a person should look at.
     Alarm,
     /// A policy came into force, was refused, or is weaker than closed.
     Policy,
@@ -106,7 +106,7 @@ pub struct Amount {
     pub unit: String,
     /// The amount; a settlement may be negative.
     pub value: Decimal,
-    /// For `rate`: the limit an hour that was in force, which the bucket refills by.
+    /// Limit an hour that was in force for `rate`; the bucket refills by it.
     pub limit: Option<u32>,
 }
 
@@ -119,11 +119,11 @@ pub struct Registration {
     pub name: String,
     /// Risk tier: `low`, `medium`, `high`, `critical`, or empty.
     pub risk: String,
-    /// The principal that started it; empty for one that nobody started.
+    /// The principal that started the agent; empty if none did.
     pub parent: String,
     /// Number of agents between it and the root.
     pub depth: u32,
-    /// Most generations below it.
+    /// Maximum of generations below the agent.
     pub max_child_depth: Option<u32>,
     /// Whether it asked to be only observed.
     pub observe: bool,
@@ -138,7 +138,7 @@ pub struct Registration {
 pub struct Envelope {
     /// The record's own identifier.
     pub id: RecordId,
-    /// When it was made.
+    /// Creation time.
     pub time: Timestamp,
     /// Kind.
     pub kind: RecordKind,
@@ -170,7 +170,7 @@ pub struct Envelope {
     pub action: Option<Digest>,
     /// The approval concerned.
     pub approval: Option<ApprovalId>,
-    /// When that approval expires.
+    /// Expiry of the approval.
     pub expires: Option<Timestamp>,
     /// Outcome, alarm or event code.
     pub code: String,

@@ -1,4 +1,4 @@
-//! Time, in integer microseconds since 1970 UTC, and the clock that gives it.
+//! Timestamps, in integer microseconds since 1970 UTC, and the clock interface.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ impl Timestamp {
     /// The latest moment that every part can express: the end of the year 9999.
     pub const MAX: Timestamp = Timestamp(253_402_300_799_999_999);
 
-    /// From microseconds since 1970.
+    /// Creates a timestamp from microseconds since 1970.
     pub const fn from_micros(micros: i64) -> Timestamp {
         Timestamp(micros)
     }

@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 pub enum StepKind {
     /// A call to a language model.
     LlmCall,
-    /// Another agent was started.
+    /// A start of another agent.
     AgentCall,
     /// Any other step.
     ToolCall,
@@ -43,9 +43,9 @@ pub struct Step {
     pub args: Json,
     /// The outcome; `null` if none was reported.
     pub result: Json,
-    /// When it was decided.
+    /// Time of the decision.
     pub started: Timestamp,
-    /// When its outcome was reported, if it was.
+    /// Time of the reported outcome.
     pub ended: Option<Timestamp>,
 }
 
@@ -62,16 +62,16 @@ pub struct Trace {
     pub denied: Vec<Json>,
     /// The last response's text; empty if none.
     pub output: String,
-    /// Tokens that were used; none if nobody said.
+    /// Tokens that were used; none if they were not reported.
     pub tokens: Option<Decimal>,
-    /// Dollars that were spent; none if nobody said.
+    /// Dollars that were spent; none if they were not reported.
     pub cost_usd: Option<Decimal>,
-    /// When the session began and when its last record was made.
+    /// Start of the session, and time of its last record.
     pub times: Option<(Timestamp, Timestamp)>,
 }
 
 impl Trace {
-    /// A session of which nothing is known yet.
+    /// An empty trace of a session.
     pub fn new(id: SessionId) -> Trace {
         Trace {
             id,

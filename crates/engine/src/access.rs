@@ -22,9 +22,9 @@ use proctor_net::lines::{self, Line};
 
 /// Access to the ledger of a state directory: as its owner, or through the owner.
 pub enum Access {
-    /// This process owns it.
+    /// The owner is this process.
     Owner(Arc<Engine>),
-    /// Another process owns it.
+    /// The owner is another process.
     Relay(Relay),
 }
 
@@ -92,7 +92,7 @@ pub enum LineError {
     /// The line is over the limit.
     #[error("the answer is too long")]
     TooLong,
-    /// There is no line.
+    /// The connection ended without a line.
     #[error("the connection was closed")]
     Closed,
     /// Reading failed.
@@ -103,8 +103,8 @@ pub enum LineError {
 /// The longest line between an owner and its relays: a whole trace with its verdicts.
 const MAX_RELAY_LINE: usize = 16 << 20;
 
-/// Time limit of the owner's greeting.
-const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of the owner's handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time limit of a command at the owner.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -203,7 +203,7 @@ enum ConnectError {
 fn connect(settings: &Settings, state: &StateDir, mode: &str) -> Result<Relay, ConnectError> {
     let not_there = |error: std::io::Error| ConnectError::NotThere(error.to_string());
     let mut stream = owner::connect(&state.socket()).map_err(not_there)?;
-    stream.set_read_timeout(Some(GREETING_TIMEOUT)).map_err(not_there)?;
+    stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT)).map_err(not_there)?;
     let mut hello = Json::object()
         .with("hello", 1u8)
         .with("mode", mode)

@@ -27,7 +27,7 @@ pub enum CredentialError {
     /// No registered key made the signature.
     #[error("not signed by a registered approver")]
     UnknownSigner,
-    /// The signed text is something else.
+    /// The signed text is not an approval statement.
     #[error("not an approval statement")]
     NotAStatement,
     /// The statement is about another ledger.
@@ -35,26 +35,26 @@ pub enum CredentialError {
     OtherLedger {
         /// The ledger that the statement names.
         stated: String,
-        /// This ledger.
+        /// The ledger of this state directory.
         here: String,
     },
 }
 
-/// An approver's verdict.
+/// Decision of an approver on an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ApproverDecision {
     /// The action may run once.
     Allow,
-    /// It may not.
+    /// The action must not run.
     Deny,
 }
 
-impl Verdict {
-    /// The word for it.
+impl ApproverDecision {
+    /// The word in the signed statement.
     pub const fn word(self) -> &'static str {
         match self {
-            Verdict::Allow => "allow",
-            Verdict::Deny => "deny",
+            ApproverDecision::Allow => "allow",
+            ApproverDecision::Deny => "deny",
         }
     }
 }
@@ -66,8 +66,8 @@ pub struct Statement {
     pub ledger: String,
     /// The approval.
     pub approval: ApprovalId,
-    /// Verdict on the approval.
-    pub verdict: Verdict,
+    /// Decision on the approval; `verdict` in the signed text.
+    pub decision: ApproverDecision,
     /// Reason.
     pub reason: String,
 }
@@ -83,7 +83,7 @@ impl Statement {
             "proctor-approval/1\nledger {}\napproval {}\nverdict {}\nreason {reason}\n",
             self.ledger,
             self.approval,
-            self.verdict.word()
+            self.decision.word()
         )
     }
 
@@ -94,13 +94,13 @@ impl Statement {
         field("proctor-approval/1")?;
         let ledger = field("ledger ")?;
         let approval = field("approval ")?.parse().ok()?;
-        let verdict = match field("verdict ")?.as_str() {
-            "allow" => Verdict::Allow,
-            "deny" => Verdict::Deny,
+        let decision = match field("verdict ")?.as_str() {
+            "allow" => ApproverDecision::Allow,
+            "deny" => ApproverDecision::Deny,
             _ => return None,
         };
         let reason = Json::parse(field("reason ")?.as_bytes()).ok()?.as_str()?.to_owned();
-        let statement = Statement { ledger, approval, verdict, reason };
+        let statement = Statement { ledger, approval, decision, reason };
         (statement.text() == text && statement.reason.len() <= MAX_REASON).then_some(statement)
     }
 
@@ -175,7 +175,7 @@ mod tests {
         let statement = Statement {
             ledger: "here".into(),
             approval: ApprovalId::new(Timestamp::from_micros(1), &SeededRandomness::new(1)),
-            verdict: Verdict::Allow,
+            decision: ApproverDecision::Allow,
             reason: "fine\n\"really\"".into(),
         };
         let folder = tempfile::tempdir().unwrap();

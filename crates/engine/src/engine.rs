@@ -79,7 +79,7 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// The randomness.
     pub randomness: Arc<dyn Randomness>,
-    /// Looks up real paths; only for agents on this host.
+    /// Resolver of real paths; only for agents on this host.
     pub resolver: Option<Box<dyn PathResolver + Send + Sync>>,
     /// Time limit of an answer; after it the answer is deny.
     pub answer: Duration,
@@ -103,7 +103,7 @@ pub struct Engine {
     delivered: tokio::sync::watch::Sender<u64>,
     /// Changes whenever an approver decides; delayed `ask` answers look again then.
     decided: tokio::sync::watch::Sender<u64>,
-    /// Tells what happens to agents, operations, approvals and the policy.
+    /// Channel of notices on agents, operations, approvals and the policy.
     notices: tokio::sync::broadcast::Sender<Notice>,
 }
 
@@ -119,7 +119,7 @@ struct Inner {
     queued_keys: QueuedKeys,
 }
 
-/// A decision that is taken and has its place in the writer's queue, but is not on record yet.
+/// A decision that is queued but not on record yet.
 pub struct Undelivered {
     proposal: Proposal,
     deadline: Instant,
@@ -145,7 +145,7 @@ impl Drop for InWork {
 }
 
 impl Undelivered {
-    /// The decision, if it has a place in the queue: it is not on record yet, and may still be taken again.
+    /// The decision, if it is queued: it is not on record yet, and may still be taken again.
     pub fn queued(&self) -> Option<(RecordId, u64, SessionId, &Decision)> {
         match &self.taken {
             Taken::Queued(queued) => Some((queued.id, queued.sequence, queued.session, &queued.decision)),
@@ -291,9 +291,9 @@ impl Engine {
         Undelivered { proposal, deadline, taken, _in_work: in_work }
     }
 
-    /// Waits until the decision is on record, and gives the answer.
+    /// Waits until the decision is on record, and returns the answer.
     pub fn deliver(&self, undelivered: Undelivered) -> Answer {
-        waiting::now(self.deliver_waiting(undelivered, Wait::Thread))
+        waiting::block_on_ready(self.deliver_waiting(undelivered, Wait::Thread))
     }
 
     /// [`Engine::deliver`] for a task or a thread.
@@ -308,7 +308,7 @@ impl Engine {
                 Ok(receipt) => {
                     self.delivered.send_modify(|count| *count = count.wrapping_add(1));
                     for notice in notices {
-                        self.tell(notice);
+                        self.publish(notice);
                     }
                     let args = changed_args(&proposal.action, &decision);
                     return Answer::recorded(decision, session, args, &receipt);
@@ -319,10 +319,10 @@ impl Engine {
                     taken = self.take(reservation, &proposal, deadline, Wake::Writer);
                 }
                 Err(problem) => {
-                    // What stands behind a decision that is given up may be on record: whoever hears of it looks.
+                    // The records behind an abandoned decision may be committed: subscribers read the state.
                     if problem == NotRecorded::Deadline {
                         let orders = |notice: &Notice| matches!(notice, Notice::Order { .. });
-                        notices.into_iter().filter(orders).for_each(|notice| self.tell(notice));
+                        notices.into_iter().filter(orders).for_each(|notice| self.publish(notice));
                     }
                     return self.not_recorded(&problem.cause());
                 }
@@ -387,7 +387,7 @@ impl Engine {
         let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
         if Instant::now() >= deadline {
             for notice in notices {
-                self.tell(notice);
+                self.publish(notice);
             }
             return Err(EngineError::TooLate);
         }
@@ -415,7 +415,7 @@ impl Engine {
         Ok(Queued { pending, decision: judgement.decision, session, id, sequence, notices })
     }
 
-    /// Applies a record to the state and gives it its place in the queue; both under the lock, so that their order is one.
+    /// Applies a record to the state and enqueues it; both under the lock, so that their order is one.
     fn append(
         &self,
         inner: &mut AppendGuard<'_>,
@@ -528,16 +528,16 @@ impl Engine {
         }
     }
 
-    /// Records an alarm about something that is no action, and answers deny.
+    /// Records an alarm about a malformed message, and answers deny.
     pub fn refuse_malformed(&self, caller: &Caller, door: &str, reason: &str) -> Answer {
         let queued = match self.reserve_blocking(self.due()) {
             Ok(reservation) => self.enqueue_malformed(reservation, caller, door, reason),
             Err(full) => return self.not_recorded(&NotRecorded::from(full).cause()),
         };
-        waiting::now(self.malformed_refused(queued, reason, Wait::Thread))
+        waiting::block_on_ready(self.malformed_refused(queued, reason, Wait::Thread))
     }
 
-    /// Queues an alarm about something that is no action.
+    /// Enqueues an alarm about a malformed message.
     pub fn enqueue_malformed(
         &self,
         reservation: QueueReservation,
@@ -548,7 +548,7 @@ impl Engine {
         self.enqueue_refusal(reservation, caller, door, "malformed", reason, &Json::Null)
     }
 
-    /// Gives an alarm about something that is refused before the policy is asked its place in the queue; `about` is kept with it.
+    /// Enqueues an alarm about a refusal before the policy is asked; `about` is kept with it.
     pub fn enqueue_refusal(
         &self,
         reservation: QueueReservation,
@@ -576,7 +576,7 @@ impl Engine {
         }
     }
 
-    /// Waits for an alarm about something that is no action, and answers deny.
+    /// Waits for the alarm about a malformed message, and answers deny.
     pub async fn malformed_refused(&self, queued: QueuedRecords, reason: &str, wait: Wait) -> Answer {
         self.refused(queued, "malformed", reason, wait).await
     }

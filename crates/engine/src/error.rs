@@ -56,7 +56,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// The cause as a clause of its own, for messages that already say that something was not recorded.
+    /// The cause as a clause of its own, for messages that already say that a write failed.
     pub fn cause(&self) -> String {
         match self {
             EngineError::NotRecorded(problem) => problem.cause(),

@@ -25,7 +25,7 @@ pub enum OrderError {
         /// The principal of another.
         second: String,
     },
-    /// There is no such order.
+    /// The order is unknown.
     #[error("unknown order `{0}`")]
     UnknownOrder(String),
     /// The text names no operation.
@@ -47,7 +47,7 @@ pub enum OrderError {
 pub enum Order {
     /// Stop for now.
     Suspend,
-    /// Go on.
+    /// Resume: ends all causes and a kill.
     Resume,
     /// Stop for good, until resumed.
     Kill,
@@ -130,7 +130,7 @@ pub fn find<'a>(registry: &'a Registry, named: &str) -> Result<&'a AgentInfo, Or
     }
 }
 
-/// The same; none if there is no such agent. The error is a name that several have.
+/// The agent of a name; none if there is no such agent. The error is a name that several have.
 fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo>, OrderError> {
     if let Some(agent) = registry.get(named).or_else(|| registry.get(&format!("agent:{named}"))) {
         return Ok(Some(agent));
@@ -158,7 +158,7 @@ fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo
     }
 }
 
-/// Carries out an order. Gives what is known of the agent then.
+/// Carries out an order. Returns what is known of the agent then.
 pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str) -> Result<Json, OrderError> {
     let (sequence, principal) = engine.change_agents_now(|registry, _| {
         // Whoever has not registered can be stopped all the same, by the name that records show.

@@ -28,8 +28,8 @@ const MAX_CONNECTIONS: usize = 64;
 /// Longest socket path that every system takes.
 const MAX_SOCKET_PATH: usize = 100;
 
-/// Time limit of a relay's greeting.
-const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of a relay's handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time that an ending process waits for relayed commands to be answered.
 const LAST_COMMANDS: Duration = Duration::from_secs(2);
@@ -68,7 +68,7 @@ pub enum OwnerError {
 /// Error of a relayed command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// There is no such command.
+    /// The command is unknown.
     #[error("unknown command `{0}`")]
     Unknown(String),
     /// A member is missing or cannot be read.
@@ -196,7 +196,7 @@ impl Owner {
             return;
         }
         let (Ok(reading), Ok(mut writing)) = (stream.try_clone(), stream.try_clone()) else { return };
-        let _ = stream.set_read_timeout(Some(GREETING_TIMEOUT));
+        let _ = stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT));
         let mut input = BufReader::new(reading);
         let Ok(hello) = read_json(&mut input) else { return };
         let _ = stream.set_read_timeout(None);
@@ -210,11 +210,11 @@ impl Owner {
             let _ = writeln!(writing, "{}", Json::object().with("ok", false).with("error", error));
             return;
         }
-        let greeting = Json::object()
+        let handshake = Json::object()
             .with("ok", true)
             .with("pid", std::process::id())
             .with("policy", policy.to_string());
-        if writeln!(writing, "{greeting}").is_err() {
+        if writeln!(writing, "{handshake}").is_err() {
             return;
         }
         let text = |name: &str| hello.get(name).and_then(Json::as_str).unwrap_or_default();
@@ -314,7 +314,7 @@ fn approve(signed: &str, state: &StateDir, engine: &Engine) -> Result<Json, Comm
     let (order, sequence) = engine.decide_approval(signed, &keys)?;
     Ok(Json::object()
         .with("approval_id", order.statement.approval.to_string())
-        .with("verdict", order.statement.verdict.word())
+        .with("verdict", order.statement.decision.word())
         .with("approver", order.approver)
         .with("seq", sequence))
 }

@@ -39,7 +39,7 @@ impl Rederivation {
         Rederivation { past: Some(State::default()), ..Rederivation::default() }
     }
 
-    /// Takes the next record of a bundle; to be called in the order of sequences.
+    /// Derives the next record of a bundle; to be called in the order of sequences.
     pub fn visit(&mut self, record: &Visited<'_>) -> Result<(), LeafError> {
         if record.seq != self.next {
             // In a part records are missing, so what decisions were told of the past cannot be checked.

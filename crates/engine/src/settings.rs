@@ -1,4 +1,4 @@
-//! Settings of the engine, as the command line and `proctor.toml` give them.
+//! Settings of the engine, from the command line and `proctor.toml`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub struct Settings {
     pub state: PathBuf,
     /// The policy: a document, or a folder of documents. None: every action is denied.
     pub policy: Option<PathBuf>,
-    /// When a record counts as written.
+    /// Durability of a committed record.
     pub durability: Durability,
     /// The configured name of the agent that this user runs.
     pub agent: String,

@@ -20,7 +20,7 @@ pub enum StateDirError {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// Other users can write into the directory.
+    /// The directory is writable for other users.
     #[error("{}: other users can write to this folder, and could change keys and approvers: run `chmod 700 {}`", .0.display(), .0.display())]
     Shared(PathBuf),
     /// A private file cannot be read or written.

@@ -37,7 +37,7 @@ pub enum TokenError {
     /// The digest cannot be read.
     #[error("token `{0}`: `sha256` is 64 hexadecimal digits")]
     Digest(String),
-    /// Not exactly one source is given.
+    /// A token has no source, or several.
     #[error("token `{0}`: give exactly one of `sha256`, `file` and `env`")]
     Sources(String),
     /// The file cannot be read.
@@ -86,7 +86,7 @@ enum SecretSource {
     Variable(String),
 }
 
-/// The shortest token that is taken: anything shorter can be guessed.
+/// Minimum length of a token: shorter ones can be guessed.
 const MIN_TOKEN: usize = 16;
 
 /// Reads a declared token; a relative file starts from `base`.

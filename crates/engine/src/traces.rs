@@ -24,7 +24,7 @@ pub enum SessionError {
     Ambiguous {
         /// The name as given.
         named: String,
-        /// Some of their identifiers.
+        /// Identifiers of some of these sessions.
         candidates: String,
     },
     /// The session has no records.

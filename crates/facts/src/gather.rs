@@ -156,8 +156,8 @@ impl Gatherer {
         }
     }
 
-    /// Whether what has this name is a command because the tool is a shell: arguments that are nothing but a text or a list, and names
-    /// that shells give to what they run.
+    /// Whether a member of this name is a command because the tool is a shell: arguments that are a text or a list, and names that shells
+    /// use for code.
     fn is_bare_command(&self, name: &str) -> bool {
         self.facts.tool == "shell" && (name.is_empty() || is_any(SHELL_NAMES, name))
     }

@@ -46,7 +46,7 @@ pub struct Facts {
     pub args: Json,
     /// The result, for `tool_result`.
     pub result: Json,
-    /// Other members of the message.
+    /// Further members of the message.
     pub metadata: Json,
     /// Operation on a file.
     pub operation: String,
@@ -116,7 +116,7 @@ proctor_core::member_table! {
     }
 }
 
-/// Looks up the real path behind a cleaned one. Only a door on the same host as the agent can have one.
+/// Resolver of the real path behind a cleaned one. Only a door on the same host as the agent can have one.
 pub trait PathResolver {
     /// The real path, if it exists and differs.
     fn real_path(&self, path: &str) -> Option<String>;

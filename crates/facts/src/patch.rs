@@ -187,12 +187,12 @@ impl Reader {
     }
 }
 
-/// Takes off git's usual prefix.
+/// Strips git's usual prefix.
 fn strip(name: &str) -> &str {
     name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)
 }
 
-/// Takes off git's prefixes, which differ between the two sides; equal first parts are a directory.
+/// Strips git's prefixes, which differ between the two sides; equal first parts are a directory.
 fn strip_pair<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str) {
     const PREFIXES: [&str; 6] = ["a/", "b/", "i/", "w/", "c/", "o/"];
     let rest = |name: &'a str| PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));

@@ -76,7 +76,7 @@ fn clean_share(path: &str) -> String {
     format!("/{}", resolve(&slashed, true).join("/"))
 }
 
-/// Resolves the parts of a path; above the root there is nothing, above anything else there may be.
+/// Resolves `.` and `..` of a path; the root has no parent, other starts may have.
 fn resolve(path: &str, rooted: bool) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for part in path.split('/') {

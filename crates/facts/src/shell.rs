@@ -48,7 +48,7 @@ pub struct ShellFacts {
     pub unknown: Vec<String>,
 }
 
-/// One command that would run.
+/// A command that would run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ShellCommand {
     /// The argument vector after quote removal and comma-brace expansion; other expansions keep their source text.

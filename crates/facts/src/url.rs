@@ -24,7 +24,7 @@ pub struct UrlParts {
     pub path: String,
 }
 
-/// Takes a URL with a host apart. `None` if the text has no scheme or no host.
+/// Parses a URL with a host. `None` if the text has no scheme or no host.
 pub fn parse(url: &str) -> Option<UrlParts> {
     // Tabs and newlines anywhere in a URL are ignored by browsers.
     let text: String =
@@ -59,7 +59,7 @@ pub fn find_hosts(text: &str) -> Vec<String> {
     unique(hosts)
 }
 
-/// Each entry once, in order.
+/// Removes duplicates, keeping the order.
 fn unique(entries: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     entries.into_iter().filter(|entry| !entry.is_empty() && seen.insert(entry.clone())).collect()

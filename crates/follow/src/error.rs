@@ -76,10 +76,10 @@ pub enum LogFileError {
     /// The operating system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The path names something else than a regular file.
+    /// The path is not a regular file.
     #[error("it is not a file: move it away")]
     NotAFile,
-    /// Another process holds the lock.
+    /// The lock is held by another process.
     #[error("another program writes it: end that one, or choose another folder")]
     Locked,
     /// The length is not the one after the last write.
@@ -139,7 +139,7 @@ pub enum PositionError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// The file holds something else than a number.
+    /// The file does not hold a number.
     #[error("{}: expected a number: remove the file to go on with what is recorded from now on", path.display())]
     NotANumber {
         /// The position's file.

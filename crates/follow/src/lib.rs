@@ -123,7 +123,7 @@ impl Stop {
     }
 }
 
-/// One polling round: the records from `from` on, and those that arrive within [`IDLE`].
+/// Polling round: the records from `from` on, and those that arrive within [`IDLE`].
 struct Round {
     follow: Follow,
     /// Whether the round ended because no record came, and not because the ledger is closed.

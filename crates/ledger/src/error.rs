@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::fsck::Finding;
+use crate::fsck::Damage;
 
 /// Error of the store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// No room is left.
+    /// Disk full.
     #[error("the disk is full; make room where the ledger is kept ({0})")]
     Full(String),
-    /// Stored data contradicts itself.
+    /// Stored data is damaged.
     #[error("the ledger is damaged: {0}; check it with `proctor audit fsck`")]
     Damaged(String),
     /// Reading or writing failed.
@@ -43,7 +43,7 @@ pub enum ReadError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no such record.
+    /// The record does not exist.
     #[error("there is no record `{seq}`; the ledger has {size} records")]
     NoRecord {
         /// The sequence asked for.
@@ -59,7 +59,7 @@ pub enum ReadError {
         /// The decoder's error.
         reason: String,
     },
-    /// There is no ledger there.
+    /// The folder has no ledger.
     #[error("there is no ledger in `{}`: `proctor init` makes one, `--state` names another", dir.display())]
     NotThere {
         /// The state directory.
@@ -80,17 +80,17 @@ pub enum ReadError {
 /// Error of opening a ledger for writing.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process owns the state directory.
+    /// The state directory is owned by another process.
     #[error("the state directory is owned by {}; only one process may write to it", owner(*pid))]
     Owned {
         /// The owner's process id, when it could be read.
         pid: Option<u32>,
     },
-    /// Something is wrong with what is stored; nothing was written.
-    #[error("the ledger is damaged, and nothing was written: {}", join(findings))]
+    /// Stored data is damaged; nothing was written.
+    #[error("the ledger is damaged, and nothing was written: {}", join(damage))]
     Damaged {
-        /// The findings of the check at opening.
-        findings: Vec<Finding>,
+        /// The damage found by the check at opening.
+        damage: Vec<Damage>,
     },
     /// The signing key is not the ledger's.
     #[error("the ledger belongs to key `{ledger}`, but was opened with key `{given}`")]
@@ -135,7 +135,7 @@ fn owner(pid: Option<u32>) -> String {
     pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
-fn join(findings: &[Finding]) -> String {
-    let texts: Vec<String> = findings.iter().map(ToString::to_string).collect();
+fn join(damage: &[Damage]) -> String {
+    let texts: Vec<String> = damage.iter().map(ToString::to_string).collect();
     texts.join("; ")
 }

@@ -1,7 +1,7 @@
 //! `fsck`: compares everything that is stored with everything else, without writing.
 
+mod damage;
 mod file;
-mod finding;
 mod index;
 mod records;
 mod tables;
@@ -16,11 +16,11 @@ use crate::keys::VerifierKey;
 use crate::store::{Access, DATABASE_FILE, Durability, open_connection};
 use crate::writer::StateRow;
 
+pub use damage::{Damage, DamageKind};
 pub(crate) use file::check_file;
-pub use finding::{Finding, FindingKind};
 
-/// Findings after which no more are listed: one broken disk block can make thousands.
-pub const MAX_FINDINGS: usize = 1000;
+/// Items of damage after which further ones are only counted: one broken disk block can make thousands.
+pub const MAX_REPORTED: usize = 1000;
 
 /// Options of a check.
 #[derive(Default)]
@@ -30,13 +30,13 @@ pub struct FsckOptions<'a> {
     pub key: Option<VerifierKey>,
     /// Computes the state rows from the records. If absent, state rows are only checked for their form.
     pub refold: Option<&'a mut dyn Refold>,
-    /// Is told how many records of how many are checked.
+    /// Progress callback: records checked, and records in all.
     pub progress: Option<&'a mut dyn FnMut(u64, u64)>,
 }
 
 /// Computes state rows from records once more.
 pub trait Refold {
-    /// Takes the next record.
+    /// Folds the next record.
     fn record(&mut self, seq: u64, envelope: &Envelope);
 
     /// All rows that must be there after the last record.
@@ -56,18 +56,18 @@ pub struct ExpectedRow {
 ///
 /// Reads only, in memory that does not grow with the ledger, and may run while the owner writes: it then
 /// checks what was there when it began.
-pub fn fsck(dir: &Path, options: FsckOptions<'_>) -> Vec<Finding> {
+pub fn fsck(dir: &Path, options: FsckOptions<'_>) -> Vec<Damage> {
     let path = dir.join(DATABASE_FILE);
-    let mut report = Report { findings: check_file(&path, Durability::Power), left_out: 0 };
-    if report.findings.iter().any(|finding| finding.kind == FindingKind::Unreadable) {
-        return report.findings;
+    let mut report = Report { damage: check_file(&path, Durability::Power), left_out: 0 };
+    if report.damage.iter().any(|damage| damage.kind == DamageKind::Unreadable) {
+        return report.damage;
     }
     let checked = open_connection(&path, Access::Read).and_then(|mut connection| {
         let transaction = connection.transaction()?;
         check(&transaction, options, &mut report)
     });
     if let Err(error) = checked {
-        report.add(FindingKind::Database, DATABASE_FILE, error.to_string());
+        report.add(DamageKind::Database, DATABASE_FILE, error.to_string());
     }
     report.end()
 }
@@ -84,27 +84,27 @@ fn check(
     tables::check_state(connection, size, options.refold, report)
 }
 
-/// Findings so far.
+/// Damage found so far.
 #[derive(Default)]
 struct Report {
-    findings: Vec<Finding>,
+    damage: Vec<Damage>,
     left_out: u64,
 }
 
 impl Report {
-    fn add(&mut self, kind: FindingKind, where_: impl Into<String>, what: impl Into<String>) {
-        if self.findings.len() < MAX_FINDINGS {
-            self.findings.push(Finding::new(kind, where_, what));
+    fn add(&mut self, kind: DamageKind, where_: impl Into<String>, what: impl Into<String>) {
+        if self.damage.len() < MAX_REPORTED {
+            self.damage.push(Damage::new(kind, where_, what));
         } else {
             self.left_out += 1;
         }
     }
 
-    fn end(mut self) -> Vec<Finding> {
+    fn end(mut self) -> Vec<Damage> {
         if self.left_out > 0 {
             let what = format!("{} more findings are not listed", self.left_out);
-            self.findings.push(Finding::new(FindingKind::Database, DATABASE_FILE, what));
+            self.damage.push(Damage::new(DamageKind::Database, DATABASE_FILE, what));
         }
-        self.findings
+        self.damage
     }
 }

@@ -66,7 +66,7 @@ impl fmt::Display for Algorithm {
 /// Error in a key name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyNameError {
-    /// There is no name.
+    /// The name is empty.
     #[error("the key name is empty")]
     Empty,
     /// The name is too long.
@@ -96,7 +96,7 @@ pub fn check_key_name(name: &str) -> Result<(), KeyNameError> {
     name.chars().find(unwanted).map_or(Ok(()), |character| Err(KeyNameError::Character { character }))
 }
 
-/// The short identifier of a key: a hint which key to try, not a proof of anything.
+/// The short identifier of a key: a hint which key to try, not a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub [u8; 4]);
 

@@ -1,4 +1,4 @@
-//! The advisory lock `owner.lock`, which gives a state directory one writing process and names its pid.
+//! Advisory lock `owner.lock`: one writing process for each state directory, named by its pid.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -22,7 +22,7 @@ pub struct OwnerLock {
 }
 
 impl OwnerLock {
-    /// Takes the ownership of an existing directory, or says who has it; never waits.
+    /// Acquires the ownership of an existing directory, or returns the owner; never waits.
     pub fn take(dir: &Path) -> Result<OwnerLock, OpenError> {
         let path = dir.join(LOCK_FILE);
         let failed = |source| OpenError::Io { path: path.clone(), source };

@@ -29,7 +29,7 @@ pub struct Note {
     signatures: Vec<NoteSignature>,
 }
 
-/// One signature line of a note, not verified yet.
+/// A signature line of a note, not verified yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteSignature {
     name: String,
@@ -46,7 +46,7 @@ pub enum SignatureLineError {
     /// The prefix is missing.
     #[error("it does not begin with an em dash and a space")]
     NoDash,
-    /// There is only a name.
+    /// The signature is missing after the name.
     #[error("it has no signature after the name")]
     NoSignature,
     /// The name is not one of a key.
@@ -92,7 +92,7 @@ pub enum NoteError {
         /// The violated rule.
         reason: SignatureLineError,
     },
-    /// There are too many signatures.
+    /// The note has too many signatures.
     #[error("the note has more than 32 signatures")]
     TooManySignatures,
     /// The key makes other signatures than this.
@@ -111,7 +111,7 @@ pub enum NoteError {
         /// The time, in seconds since 1970.
         time: u64,
     },
-    /// There is no signature by the key.
+    /// The key's signature is missing.
     #[error("the note has no signature by `{name}` (key identifier `{id}`)")]
     NotSigned {
         /// The key's name.
@@ -119,7 +119,7 @@ pub enum NoteError {
         /// The key's identifier.
         id: KeyId,
     },
-    /// There is a signature in the key's name that the key did not make.
+    /// A signature in the key's name was not made by the key.
     #[error("the signature of `{name}` (key identifier `{id}`) does not fit the note; the note was changed")]
     BadSignature {
         /// The key's name.
@@ -239,7 +239,7 @@ impl Note {
         })
     }
 
-    /// Checks every signature in the key's name; the greatest of what the checks give.
+    /// Checks every signature in the key's name; returns the greatest result.
     fn each_by(&self, key: &VerifierKey, check: impl Fn(&[u8]) -> Option<u64>) -> Result<u64, NoteError> {
         let mut greatest = None;
         for line in self.signatures.iter().filter(|line| line.name == key.name() && line.key_id == key.id()) {

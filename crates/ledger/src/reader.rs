@@ -92,7 +92,7 @@ impl Reader {
         records::decode(seq, &self.leaf(seq)?)
     }
 
-    /// The place of the record with this identifier.
+    /// The sequence of the record with this identifier.
     pub fn by_id(&self, id: &RecordId) -> Result<Option<u64>, ReadError> {
         Ok(self.store.by_id(id)?)
     }
@@ -110,12 +110,12 @@ impl Reader {
         Records::new(Arc::clone(&self.store), filter, order, PageBound::default())
     }
 
-    /// The same with pages of another size.
+    /// [`Reader::records`] with pages of another size.
     pub fn records_in_pages(&self, filter: Filter, order: Order, bound: PageBound) -> Records {
         Records::new(Arc::clone(&self.store), filter, order, bound)
     }
 
-    /// Goes through all records from sequence `from` on, and tells the sequence after the last one.
+    /// Visits all records from sequence `from` on; returns the sequence after the last one.
     pub fn fold(&self, from: u64, mut each: impl FnMut(u64, &Envelope)) -> Result<u64, ReadError> {
         let mut next = from;
         let filter = Filter { seqs: Some(from..u64::MAX), ..Filter::default() };
@@ -139,17 +139,17 @@ impl Reader {
         Follow::new(Arc::clone(&self.store), self.committed.clone(), filter, Box::new(wait))
     }
 
-    /// The place of the record with this unique key.
+    /// The sequence of the record with this unique key.
     pub fn once(&self, key: &str) -> Result<Option<u64>, ReadError> {
         Ok(self.store.once(key)?)
     }
 
-    /// One state row: its value and the record that made it.
+    /// A state row: its value, and the sequence of the record that made it.
     pub fn state(&self, fold: &str, key: &str) -> Result<Option<(Vec<u8>, u64)>, ReadError> {
         Ok(self.store.state(fold, key)?)
     }
 
-    /// Goes through the state rows of a fold, in order of their keys.
+    /// Visits the state rows of a fold, in order of their keys.
     ///
     /// Reads in pages, so the rows are a snapshot only if nothing that changes them is appended meanwhile.
     pub fn state_rows(&self, fold: &str, mut each: impl FnMut(StoredState)) -> Result<(), ReadError> {

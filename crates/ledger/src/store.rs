@@ -148,7 +148,7 @@ pub trait StoreReader: Send + Sync {
     /// The sequence of the record that has this unique key.
     fn once(&self, key: &str) -> Result<Option<u64>, StoreError>;
 
-    /// One state row: value and sequence.
+    /// A state row: value and sequence.
     fn state(&self, fold: &str, key: &str) -> Result<Option<(Vec<u8>, u64)>, StoreError>;
 
     /// State rows of a fold with keys after `after`, in order of keys, at most `limit` or about a mebibyte.
@@ -159,7 +159,7 @@ pub trait StoreReader: Send + Sync {
         limit: usize,
     ) -> Result<Vec<StoredState>, StoreError>;
 
-    /// The stored tile of this place.
+    /// The stored tile at this position.
     fn tile(&self, level: u8, index: u64) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The leaves of `range`, as far as they are there, in order; for at most a few hundred.
@@ -210,17 +210,17 @@ pub struct Filter {
     pub principal: Option<String>,
     /// The agent.
     pub agent: Option<String>,
-    /// Any of these kinds; all if empty.
+    /// Record kinds, one of which must match; all if empty.
     pub kinds: Vec<RecordKind>,
     /// The approval.
     pub approval: Option<ApprovalId>,
-    /// Not before this time.
+    /// Earliest time.
     pub since: Option<Timestamp>,
-    /// Before this time.
+    /// Time before which records must be.
     pub until: Option<Timestamp>,
 }
 
-/// In which order records are read.
+/// Order in which records are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// The oldest first.
@@ -233,7 +233,7 @@ pub enum Order {
 /// Limits of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageBound {
-    /// At most so many records.
+    /// Maximum of records.
     pub records: usize,
     /// No further record once this many bytes of leaves are there.
     pub bytes: usize,
@@ -245,7 +245,7 @@ impl Default for PageBound {
     }
 }
 
-/// Some records, and where to go on. A page may be empty although more follows: reading stays in small steps.
+/// A page of records, and the start of the next one. A page may be empty although more follows: reading stays in small steps.
 #[derive(Debug, Default)]
 pub struct Page {
     /// The records.
@@ -257,7 +257,7 @@ pub struct Page {
 /// A leaf with its sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLeaf {
-    /// The record's place.
+    /// The record's sequence.
     pub seq: u64,
     /// The canonical bytes.
     pub leaf: Vec<u8>,

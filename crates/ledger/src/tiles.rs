@@ -29,7 +29,7 @@ pub const HASH_BYTES: usize = 32;
 /// Tile levels that a tree of the largest size has.
 pub const TILE_LEVELS: u8 = 8;
 
-/// One tile: where it stands and how many hashes it has.
+/// A tile: its position, and its number of hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileId {
     level: u8,
@@ -92,7 +92,7 @@ impl TileId {
         path::hashes_path(self)
     }
 
-    /// The path of the entry bundle of the same place; meant for tiles of level 0.
+    /// The path of the entry bundle at the same position; meant for tiles of level 0.
     pub fn entries_path(self) -> String {
         path::bundle_path(self)
     }

@@ -96,7 +96,7 @@ pub enum WitnessRefusal {
 }
 
 impl WitnessRefusal {
-    /// The HTTP status that the witness protocol gives this refusal.
+    /// The HTTP status of this refusal in the witness protocol.
     pub const fn http_status(&self) -> u16 {
         match self {
             Self::NotSigned(_) | Self::Checkpoint(CheckpointError::OriginMismatch { .. }) => 403,
@@ -185,7 +185,7 @@ impl Witness {
 }
 
 impl CosignatureLine {
-    /// When the witness cosigned, in seconds since 1970.
+    /// Time of the cosignature, in seconds since 1970.
     pub const fn time(&self) -> u64 {
         self.time
     }

@@ -97,7 +97,7 @@ pub enum NotRecorded {
     Deadline,
     /// Writing failed, or the draft cannot be a record.
     Failed(String),
-    /// There is a record with the same `once` key.
+    /// A record with the same `once` key exists.
     Once {
         /// The sequence of that record.
         first: u64,
@@ -113,7 +113,7 @@ pub enum NotRecorded {
 }
 
 impl NotRecorded {
-    /// The cause as a clause of its own, for messages that already say that something was not recorded.
+    /// The cause as a clause of its own, for messages that already say that a write failed.
     pub fn cause(&self) -> String {
         match self {
             NotRecorded::Deadline => "the time to answer was over".to_owned(),
@@ -249,12 +249,12 @@ impl Ledger {
         self.enqueue_together(draft, trailing, Some(generation), None, Wake::Deferred)
     }
 
-    /// Appends a record if the queue has capacity at once, and nobody waits for it.
+    /// Appends a record if the queue has free capacity and no waiting reservation.
     pub fn try_append(&self, draft: Draft) -> Result<Pending, ReserveError> {
         self.try_enqueue(draft, Vec::new(), None)
     }
 
-    /// [`Ledger::append_together`] if the queue has capacity at once, and nobody waits for it.
+    /// [`Ledger::append_together`] if the queue has free capacity and no waiting reservation.
     pub fn try_append_together(
         &self,
         generation: u64,
@@ -269,7 +269,7 @@ impl Ledger {
         Reserve::new(Arc::clone(&self.queue), wanted)
     }
 
-    /// Reserves capacity if it is free at once, and nobody waits for it.
+    /// Reserves capacity if it is free and no reservation waits.
     pub fn try_reserve(&self, wanted: Capacity) -> Result<Permit, ReserveError> {
         self.queue.try_reserve(wanted.drafts, wanted.cost())
     }
@@ -404,7 +404,7 @@ impl Ledger {
         }
     }
 
-    /// Writes everything that is queued, signs a last checkpoint, and gives up the ownership.
+    /// Writes all queued drafts, signs a last checkpoint, and releases the ownership.
     pub fn close(self) {
         drop(self);
     }

@@ -74,7 +74,7 @@ pub struct ConnectionSet {
 }
 
 impl ConnectionSet {
-    /// At most `max` connections, which are asked to end when `stop` is cancelled.
+    /// Creates a limit of `max` connections, which are asked to end when `stop` is cancelled.
     pub fn new(max: usize, stop: CancellationToken) -> ConnectionSet {
         ConnectionSet {
             max,
@@ -112,7 +112,7 @@ impl ConnectionSet {
     }
 }
 
-/// Held by a connection for as long as it lasts: its place in the count, and its shutdown signals.
+/// Connection slot, held for as long as the connection lasts: its count, and its shutdown signals.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     /// Cancelled for a graceful end: what is in flight is answered.

@@ -95,7 +95,7 @@ pub struct Progress {
 
 /// Work on a message: a future reply, an immediate one, or none.
 pub enum Work<F, R> {
-    /// A future that gives the reply.
+    /// A future of the reply.
     Pending(F),
     /// An immediate reply.
     Reply(R),

@@ -29,12 +29,12 @@ pub enum Line {
     TooLong(u64),
 }
 
-/// When a line over the limit is reported.
+/// Time at which a line over the limit is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Overlong {
-    /// As soon as the limit is exceeded: a peer that never sends a newline is answered, too.
+    /// Report as soon as the limit is exceeded: a peer that never sends a newline is answered, too.
     AtOnce,
-    /// At the end of the line, when its length is known.
+    /// Report at the end of the line, when its length is known.
     AtEnd,
 }
 

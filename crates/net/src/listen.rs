@@ -102,7 +102,7 @@ pub async fn serve(
         let Some(slot) = connections.admit() else { continue };
         // Replies are small and waited for. A socket that cannot do this can still be served.
         let _ = stream.set_nodelay(true);
-        tokio::spawn(Arc::clone(&shared).converse(stream, peer_addr, slot));
+        tokio::spawn(Arc::clone(&shared).serve_connection(stream, peer_addr, slot));
     }
     drop(listener);
     connections.finish(shared.options.grace).await;
@@ -151,7 +151,12 @@ impl Shared {
         Shared { http, app, options }
     }
 
-    async fn converse(self: Arc<Self>, stream: TcpStream, peer_addr: SocketAddr, slot: ConnectionSlot) {
+    async fn serve_connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer_addr: SocketAddr,
+        slot: ConnectionSlot,
+    ) {
         let mut info = ConnectionInfo { peer_addr, client_certificate_subject: None, slot: Arc::new(slot) };
         let Some(tls) = &self.options.tls else {
             return self.talk(stream, info).await;

@@ -35,6 +35,6 @@ pub trait MessageWriter: Send + 'static {
 pub enum Received {
     /// A message.
     Text(Bytes),
-    /// Anything else that proves the peer to be alive: a pong, an overlong line.
+    /// Other input that proves the peer to be alive: a pong, an overlong line.
     Activity,
 }

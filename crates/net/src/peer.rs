@@ -1,6 +1,6 @@
 //! Callers of a server, and how much they have proven about themselves.
 
-/// One end of a connection as its server sees it.
+/// Peer of a connection, as its server sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// The transport: `stdio`, `unix`, `http`, `websocket` or `grpc`.

@@ -28,12 +28,12 @@ pub struct StreamLimits {
 }
 
 impl StreamLimits {
-    /// For a socket: idle peers are closed after ten minutes.
+    /// Limits of a socket: idle peers are closed after ten minutes.
     pub fn socket() -> StreamLimits {
         StreamLimits { idle: Some(Duration::from_secs(600)), ..StreamLimits::stdio() }
     }
 
-    /// For standard input and output: a peer may be idle for ever.
+    /// Limits of standard input and output: a peer may be idle for ever.
     pub fn stdio() -> StreamLimits {
         StreamLimits { max_message: MAX_MESSAGE, write_deadline: Duration::from_secs(30), idle: None }
     }

@@ -104,7 +104,7 @@ impl UnixSocket {
                 if !connections.is_crowded() {
                     limits.idle = limits.idle.map(|idle| idle.max(UNCROWDED_IDLE));
                 }
-                tokio::spawn(converse(handler.clone(), uid, stream, limits, slot));
+                tokio::spawn(serve_connection(handler.clone(), uid, stream, limits, slot));
             }
         }
         drop(self);
@@ -132,7 +132,7 @@ fn is_allowed(uid: u32, own: u32) -> bool {
     uid == own || uid == 0
 }
 
-async fn converse<H: TextHandler>(
+async fn serve_connection<H: TextHandler>(
     handler: H,
     uid: u32,
     mut stream: UnixStream,

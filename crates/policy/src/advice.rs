@@ -58,7 +58,7 @@ pub const MAX_PROMPT_BYTES: usize = 64 * 1024;
 /// The most characters of a target that an intent names.
 pub const MAX_TARGET_CHARS: usize = 256;
 
-/// The advice of all documents that speak about one caller. Without any, what the constants here say.
+/// The advice of all documents that apply to one caller. Without such a document, the constants here hold.
 #[derive(Debug, Clone, Default)]
 pub struct Advice {
     parts: Vec<Arc<CompiledSection>>,
@@ -176,7 +176,7 @@ impl Advice {
         if wait_ms > max { RateLimitAdvice::Queue } else { RateLimitAdvice::Retry { after_ms: wait_ms } }
     }
 
-    /// One kind of section of every document that has it.
+    /// Sections of one kind, of all documents that have it.
     fn sections<'a, T: 'a>(
         &'a self,
         which: impl Fn(&'a AdviceSection) -> Option<&'a T>,
@@ -185,7 +185,7 @@ impl Advice {
     }
 }
 
-/// None of the offered strategies is allowed.
+/// Refusal: none of the offered strategies is allowed.
 struct NoStrategy {
     reason: String,
 }

@@ -44,7 +44,7 @@ pub fn policy_body(policy: &Policy) -> Vec<u8> {
 /// A body from which no policy can be compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyBodyError {
-    /// Not JSON.
+    /// The body is not JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
     /// No member `sources`.
@@ -162,9 +162,9 @@ pub fn decision_from_json(value: &Json) -> Option<Decision> {
 /// Result of re-deriving a recorded decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Derivation {
-    /// The same decision.
+    /// The derived decision is the same.
     Same,
-    /// Another decision: what differs.
+    /// The derived decision differs, with the difference.
     Different(String),
     /// Missing input of the re-derivation.
     Undecidable(String),

@@ -16,7 +16,7 @@ use crate::question::{Account, Answer, AnswerSource, Unit};
 /// The shares of a limit, in per cent, that people want to hear about; the highest first.
 const SHARES: [u32; 3] = [100, 95, 80];
 
-/// One limit, and how much of it is left.
+/// A limit, and the amount left of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remaining {
     /// The key in the document: `daily_limit_usd`.
@@ -55,7 +55,7 @@ pub struct Crossing {
     pub spent: Decimal,
     /// The limit.
     pub limit: Decimal,
-    /// When the limit's window began.
+    /// Start of the limit's window.
     pub window_start: Timestamp,
 }
 
@@ -157,7 +157,7 @@ fn above(input: &Input, answers: &dyn AnswerSource) -> Option<Vec<Caller>> {
         .map(|acting| acting.status.map(|status| status.above).unwrap_or_default())
 }
 
-/// All that pay for the caller.
+/// Payers of the caller: itself, the agents above it, then its team and organisation.
 fn payers(above: &[Caller]) -> impl Iterator<Item = Payer<'_>> {
     let above = above.iter().map(Payer::Above);
     std::iter::once(Payer::Caller).chain(above).chain(std::iter::once(Payer::Group))

@@ -50,7 +50,7 @@ pub struct Located<T> {
 }
 
 impl Located<String> {
-    /// The place in the file of a line and column (from 1) inside the text.
+    /// The position in the file of a line and column (from 1) inside the text.
     pub(crate) fn inside(&self, line: usize, column: usize) -> Position {
         let before: usize =
             self.value.lines().take(line.saturating_sub(1)).map(|line| line.chars().count() + 1).sum();
@@ -81,13 +81,13 @@ pub enum DocumentScope {
     /// All agents.
     #[default]
     Global,
-    /// One organisation.
+    /// An organisation.
     Org(String),
-    /// One team.
+    /// A team.
     Team(String),
-    /// One agent: its principal, or the UUID that Agent Assembly derives from its id.
+    /// An agent: its principal, or the UUID that Agent Assembly derives from its id.
     Agent(String),
-    /// One tool (either name).
+    /// A tool (either name).
     Tool(String),
 }
 
@@ -196,7 +196,7 @@ pub enum Response {
     Suspend,
 }
 
-/// One rule.
+/// A rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// `id`.
@@ -283,11 +283,11 @@ pub struct BudgetSection {
     pub timezone: String,
     /// `window`: a rolling window instead of the calendar day, in microseconds.
     pub window_micros: Option<u64>,
-    /// `action_on_exceed: suspend`: whoever runs into a limit is suspended until it is open again.
+    /// `action_on_exceed: suspend`: a principal at a limit is suspended until the limit has capacity again.
     pub suspend: bool,
 }
 
-/// One limit of a budget.
+/// A limit of a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     /// The key it was written under, below `budget`.
@@ -298,7 +298,7 @@ pub struct Limit {
     pub unit: crate::question::Unit,
     /// A calendar month rather than a day (or the rolling window).
     pub monthly: bool,
-    /// The most that may be spent.
+    /// Limit of the amount spent.
     pub most: Decimal,
 }
 

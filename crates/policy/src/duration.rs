@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The longest span that a document may name: ten years. Adding it to any moment of this age cannot overflow.
+/// The longest span that a document may name: ten years. Adding it to any timestamp of this century cannot overflow.
 pub const MAX_MICROS: u64 = 3660 * DAY;
 
 const MILLISECOND: u64 = 1_000;
@@ -26,7 +26,7 @@ impl fmt::Display for DurationError {
 
 impl std::error::Error for DurationError {}
 
-/// Reads a span of time longer than nothing, in microseconds.
+/// Parses a positive duration, in microseconds.
 ///
 /// ```
 /// assert_eq!(proctor_policy::duration::parse_micros("1h30m"), Ok(5_400_000_000));

@@ -33,11 +33,11 @@ pub struct Opinion {
     pub file: String,
     /// Position in it; line 0 for the section as a whole.
     pub at: Position,
-    /// For ask: how long it waits, in microseconds.
+    /// Expiry of an ask, in microseconds.
     pub expires_micros: Option<u64>,
-    /// For ask: who may approve.
+    /// Permitted approvers of an ask.
     pub approvers: Vec<String>,
-    /// For defer.
+    /// Retry delay of a defer.
     pub retry_after_ms: Option<u64>,
 }
 

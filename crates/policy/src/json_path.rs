@@ -4,14 +4,14 @@ use proctor_core::json::Json;
 
 use crate::scan::{json_path_child, json_path_index};
 
-/// One step of a path.
+/// A step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
     /// A member.
     Name(String),
     /// An item.
     Index(usize),
-    /// Every member or item.
+    /// All members or items.
     Every,
 }
 
@@ -30,7 +30,7 @@ pub enum JsonPathError {
     /// A `.` without a name.
     #[error("a name is missing after `.`")]
     NoName,
-    /// Something other than a number or `*` between brackets.
+    /// The text between brackets is neither a number nor `*`.
     #[error("`{0}` is not an index")]
     Index(String),
     /// An opening bracket without its closing one.
@@ -42,7 +42,7 @@ pub enum JsonPathError {
     /// A quoted name without its closing quote.
     #[error("`'` is missing")]
     UnclosedQuote,
-    /// A backslash before something other than a quote or a backslash.
+    /// A backslash precedes a character that is neither a quote nor a backslash.
     #[error("only `\\'` and `\\\\` are escapes")]
     Escape,
     /// A character that begins no segment.

@@ -22,9 +22,9 @@ use crate::readset::{ReadSet, RecordingSource};
 /// An action that waits for its decision, prepared.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// As sent.
+    /// The action as sent.
     pub action: &'a Action,
-    /// Without its secrets.
+    /// The action without its secrets.
     pub prepared: Prepared,
     /// Caller.
     pub caller: &'a Caller,

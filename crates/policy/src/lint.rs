@@ -25,7 +25,7 @@ impl std::fmt::Display for Warning {
     }
 }
 
-/// Looks through documents that are in force together. The warnings come by file and position.
+/// Checks documents that are in force together. The warnings are sorted by file and position.
 pub fn lint(documents: &[Document]) -> Vec<Warning> {
     let mut warnings = Warnings::default();
     let closed = documents.iter().any(|document| document.default.is_some() || document.rules.is_some());

@@ -106,7 +106,7 @@ impl Policy {
         &self.warnings
     }
 
-    /// In which ways this policy is weaker than closed, in words; empty if it is not.
+    /// Ways in which this policy is weaker than closed, in words; empty if it is not.
     pub fn weakenings(&self) -> Vec<String> {
         let mut all = Vec::new();
         for document in &self.documents {

@@ -13,7 +13,7 @@ use crate::scan::{FindingKind, JsonFinding, MAX_REPORTED_FINDINGS, Scanner};
 pub struct Prepared {
     /// The facts, redacted.
     pub facts: Facts,
-    /// Kind of secret.
+    /// Findings of the scanner, with their paths.
     pub findings: Vec<FoundSecret>,
 }
 
@@ -59,7 +59,21 @@ const fn separators(fact: Fact) -> &'static [char] {
         Fact::Command | Fact::Commands | Fact::Unknown => &[' ', '/'],
         Fact::Host | Fact::Hosts => &['.'],
         Fact::Url => &['/', '?', '&', '=', '#'],
-        _ => &[],
+        // Without a wildcard, here and below: a new fact has to say which it is.
+        Fact::Kind
+        | Fact::Name
+        | Fact::Tool
+        | Fact::Args
+        | Fact::Result
+        | Fact::Metadata
+        | Fact::Operation
+        | Fact::Port
+        | Fact::Model
+        | Fact::Text
+        | Fact::Tokens
+        | Fact::CostUsd
+        | Fact::Depth
+        | Fact::Door => &[],
     }
 }
 
@@ -71,8 +85,20 @@ fn is_sent(action: &Action, fact: Fact) -> bool {
         Fact::Command => !action.command.is_empty(),
         Fact::Host => !action.host.is_empty(),
         Fact::Url => !action.url.is_empty(),
-        Fact::Tool => false,
-        _ => true,
+        Fact::Tool | Fact::Paths | Fact::Writes | Fact::Commands | Fact::Hosts | Fact::Unknown => false,
+        Fact::Kind
+        | Fact::Args
+        | Fact::Result
+        | Fact::Metadata
+        | Fact::Operation
+        | Fact::Port
+        | Fact::Model
+        | Fact::Text
+        | Fact::Tokens
+        | Fact::CostUsd
+        | Fact::Cwd
+        | Fact::Depth
+        | Fact::Door => true,
     }
 }
 

@@ -10,7 +10,7 @@ use proctor_core::time::Timestamp;
 /// Scope of a question: one session, or all sessions of a principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// This session.
+    /// The session of the action.
     Session,
     /// The principal's last 24 hours.
     Agent,
@@ -105,7 +105,7 @@ pub struct AgentStatus {
     pub depth: u32,
     /// Number of registered children.
     pub children: u64,
-    /// When it registered; `None`: it is not registered.
+    /// Time of registration; `None` if the agent is not registered.
     pub registered_at: Option<Timestamp>,
     /// Whether it asked to be only observed.
     pub observe: bool,
@@ -130,7 +130,7 @@ pub struct Stop {
 /// Statistics of the actions per minute that a principal proposed in the last hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ActionsPerMinute {
-    /// In the present minute, this action not counted.
+    /// Count of the present minute, without this action.
     pub current: u64,
     /// Number of whole minutes before it that are known, at most 60.
     pub minutes: u64,
@@ -143,7 +143,7 @@ pub struct ActionsPerMinute {
 /// State of an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Nobody has decided yet.
+    /// No approver has decided yet.
     Waiting,
     /// Granted, and not used yet.
     Granted {
@@ -164,7 +164,7 @@ pub enum ApprovalState {
 pub struct ApprovalView {
     /// Identifier.
     pub id: ApprovalId,
-    /// When it expires to deny; for a granted one, when the grant does.
+    /// Expiry: to deny, or of the grant.
     pub expires: Timestamp,
     /// State.
     pub state: ApprovalState,
@@ -177,7 +177,7 @@ pub enum Answer {
     Count(u64),
     /// A span of time; `None`: never.
     Micros(Option<u64>),
-    /// Yes or no.
+    /// A boolean.
     Truth(bool),
     /// An amount.
     Amount(Decimal),

@@ -112,7 +112,7 @@ pub struct ReplaySource<'a> {
 }
 
 impl<'a> ReplaySource<'a> {
-    /// From what was asked.
+    /// Creates a source from the recorded answers.
     pub fn new(asked: &'a [(Question, Answer)]) -> ReplaySource<'a> {
         ReplaySource { asked }
     }

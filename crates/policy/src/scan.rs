@@ -39,7 +39,7 @@ pub use redaction::{REDACTED_WHOLE, leading_kind, redact};
 use bytes::Summary;
 use custom::CustomPatterns;
 
-/// One finding: what it is, and where it stands as UTF-8 byte offsets.
+/// A finding: its kind, and its position in UTF-8 byte offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
     /// Kind of secret.
@@ -124,7 +124,7 @@ impl Default for Scanner {
     }
 }
 
-/// Joins overlapping findings of the same kind: the place of the first, the furthest end of all.
+/// Joins overlapping findings of the same kind: the position of the first, the furthest end of all.
 fn merge_same_kind(sorted: &mut Vec<Finding>) {
     let mut last_of_kind: [Option<usize>; FindingKind::ALL.len()] = [None; FindingKind::ALL.len()];
     let mut merged: Vec<Finding> = Vec::with_capacity(sorted.len());

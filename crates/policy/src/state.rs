@@ -40,7 +40,7 @@ use proctor_core::time::Timestamp;
 
 use meters::Sums;
 
-pub use approvals::{ApprovalInfo, Closing};
+pub use approvals::{ApprovalInfo, ApprovalStatus, Closing};
 pub use registry::{AgentInfo, Registry};
 pub use row::{Row, StateDamage};
 pub use sessions::SessionInfo;
@@ -130,7 +130,7 @@ impl State {
         }
     }
 
-    /// Takes in a record. Gives the rows that changed, in order; if a key is there twice, the later one counts.
+    /// Applies a record. Returns the rows that changed, in order; if a key is there twice, the later one counts.
     pub fn apply(&mut self, seq: u64, envelope: &Envelope) -> Vec<Row> {
         let mut rows = Vec::with_capacity(8);
         let linked_minute = envelope.links.first().and_then(|link| self.minutes.of(*link));

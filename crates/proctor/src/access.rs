@@ -19,9 +19,9 @@ pub const AHP: &str = "ahp";
 
 /// Access of this process to the ledger of a state directory.
 pub enum Access {
-    /// This process owns it.
+    /// The owner is this process.
     Owner(Owner),
-    /// Another process owns it.
+    /// The owner is another process.
     Relay(Relay),
 }
 
@@ -55,7 +55,7 @@ impl Access {
         })
     }
 
-    /// The same for users of the engine alone.
+    /// Converts to the access of the engine alone.
     pub fn into_engine(self) -> access::Access {
         match self {
             Access::Owner(owner) => access::Access::Owner(owner.engine),

@@ -9,8 +9,8 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 /// Time that freed memory is kept while there is work: giving pages back and taking them again costs more than a decision.
 const KEPT_MS: i64 = 250;
 
-/// Has freed memory returned to the operating system at once. Compiling a policy needs much for a moment; a process that then waits
-/// for the next action would keep it for ever, because the allocator only looks when somebody allocates.
+/// Makes the allocator return freed memory to the operating system at once. Compiling a policy needs much for a moment; a process that then
+/// waits for the next action would keep it for ever, because the allocator only checks on an allocation.
 pub fn keep_little() {
     set_purge_delay(0);
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub use self::agents::{AgentCommand, OpArgs, OpCommand, OrderArgs};
-pub use self::approvals::{ApproveCommand, VerdictArgs};
+pub use self::approvals::{ApproveCommand, ApproverDecisionArgs};
 pub use self::assertions::AssertArgs;
 pub use self::policy::{ActionArgs, PolicyCommand};
 pub use self::records::{AuditCommand, FilterArgs, SessionCommand};

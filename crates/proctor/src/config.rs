@@ -107,7 +107,7 @@ pub enum Durability {
 /// The settings in force.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The engine: state directory, policy, and as whom this user acts.
+    /// The engine: state directory, policy, and the identity of this user.
     pub engine: EngineSettings,
     /// Whether a flag, a variable or the file names the state directory. Otherwise it is the default one.
     pub state_is_named: bool,
@@ -199,7 +199,7 @@ pub struct WebhookConfig {
 pub struct TlsFiles {
     /// The server's certificate chain.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// Private key of the certificate.
     pub key: PathBuf,
     /// Authority of client certificates, if callers must have one.
     pub client_ca: Option<PathBuf>,

@@ -16,7 +16,7 @@ use proctor_system::private::PrivateError;
 
 use crate::config::ConfigError;
 
-/// All went well.
+/// Exit code for success.
 pub const OK: u8 = 0;
 /// The tool itself failed or was called wrongly.
 pub const FAILED: u8 = 1;
@@ -26,7 +26,7 @@ pub const CHECKS_FAILED: u8 = 10;
 pub const DENIED: u8 = 11;
 /// Verification failed.
 pub const NOT_VERIFIED: u8 = 12;
-/// Not enough to decide.
+/// Exit code for undecidable results.
 pub const UNDECIDED: u8 = 13;
 
 /// Error of a command, with its exit code.
@@ -49,7 +49,7 @@ impl Failure {
         Failure::from(format!("{}: {}", path.display(), proctor_system::describe(error)))
     }
 
-    /// Several things at once.
+    /// A failure with several lines.
     pub fn list(lines: impl IntoIterator<Item = String>) -> Failure {
         Failure { code: FAILED, lines: lines.into_iter().collect() }
     }

@@ -1,4 +1,4 @@
-//! The front door of Proctor: the command line, and the only place where the parts are put together.
+//! Command line of Proctor, where all parts are put together.
 
 #![expect(
     unreachable_pub,

@@ -21,13 +21,13 @@ pub fn data(line: impl Display) -> Result<(), Failure> {
     })
 }
 
-/// Says something beside the data.
+/// Prints a line to stderr.
 pub fn note(line: &str) {
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "{} {line}", "proctor:".dimmed());
 }
 
-/// Says what went wrong.
+/// Prints an error to stderr.
 pub fn error(line: &str) {
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "{} {line}", "error:".red());
@@ -55,7 +55,7 @@ pub fn dim(text: &str) -> String {
     text.dimmed().to_string()
 }
 
-/// A progress bar on stderr for long work; nothing when nobody watches.
+/// A progress bar on stderr for long work; hidden without a terminal.
 pub fn progress(total: u64, what: &'static str) -> indicatif::ProgressBar {
     if !std::io::stderr().is_terminal() || total < 10_000 {
         return indicatif::ProgressBar::hidden();

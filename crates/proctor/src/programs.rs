@@ -31,7 +31,7 @@ pub fn says_its_version(name: &OsString) -> bool {
     Path::new(name).file_name().is_some_and(|name| name == "aa-gateway" || name == "aa-runtime")
 }
 
-/// The flags of a program, or the code to end with: help and version were asked for, or something is wrong with them.
+/// The flags of a program, or the exit code: after help, version, or invalid flags.
 fn flags<F: clap::Parser>(name: &str, arguments: &[OsString]) -> Result<F, ExitCode> {
     let named = std::iter::once(OsString::from(name)).chain(arguments.iter().cloned());
     F::try_parse_from(named).map_err(|error| {

@@ -45,7 +45,7 @@ pub enum LocalModelError {
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The most bytes that it may have.
+        /// Size limit, in bytes.
         limit: u64,
     },
     /// A settings file is not the JSON that is expected there.
@@ -56,7 +56,7 @@ pub enum LocalModelError {
         /// The parser's error.
         source: serde_json::Error,
     },
-    /// This build has no local models.
+    /// The build has no local models.
     #[error(
         "the local model in `{}` cannot be used: this program was built without the feature `local-embeddings`",
         dir.display()
@@ -74,7 +74,7 @@ pub enum LocalModelError {
         /// The reader's error.
         source: safetensors::SafeTensorError,
     },
-    /// A file says something that does not go together with the others, or that is not supported.
+    /// A file contradicts the others, or is not supported.
     #[error("`{}` cannot be used: {problem}", path.display())]
     Invalid {
         /// The file.

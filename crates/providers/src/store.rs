@@ -58,7 +58,7 @@ impl Default for StoreOptions {
 /// The status of a row that waits for the result of a plugin: it has no score yet, and counts for nothing.
 pub const WAITING_STATUS: &str = "waiting";
 
-/// One result of an assertion.
+/// A result of an assertion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The trace that was judged.
@@ -78,9 +78,9 @@ pub struct Row {
 /// Statistics of the newest scores of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
-    /// Their mean; zero if there are none.
+    /// Mean of the scores; zero if there are none.
     pub mean: f64,
-    /// Their standard deviation as a population; zero if there are none.
+    /// Population standard deviation of the scores; zero if there are none.
     pub stddev: f64,
     /// Number of scores.
     pub count: u64,
@@ -157,7 +157,7 @@ impl Store {
         self.queue.push(self.now(), Job::History(rows));
     }
 
-    /// Gives the newest `plugin` row of this trace and assertion the new score and status. If there is none, adds one.
+    /// Updates score and status of the newest `plugin` row of this trace and assertion. If there is none, adds one.
     pub fn replace_plugin(&self, row: Row) {
         self.queue.push(self.now(), Job::Plugin(row));
     }
@@ -221,13 +221,13 @@ impl Store {
         cache::calibration(&self.reader(), rubric, version).ok()?
     }
 
-    /// Keeps a calibration in place of an earlier one for the same prompt.
+    /// Stores a calibration, which replaces an earlier one for the same prompt.
     pub fn keep_calibration(&self, rubric: &str, version: &str, calibration: Calibration) {
         let (rubric, version) = (rubric.to_owned(), version.to_owned());
         self.queue.push(self.now(), Job::Calibration { rubric, version, calibration });
     }
 
-    /// Rows and cache entries that were not stored: no room in the queue, or refused by the database.
+    /// Rows and cache entries that were not stored: the queue was full, or the database refused them.
     pub fn dropped(&self) -> u64 {
         self.queue.dropped()
     }

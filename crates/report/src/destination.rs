@@ -42,7 +42,7 @@ pub enum DestinationError {
 /// Reason why one `KIND=PATH` cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ItemError {
-    /// There is no `=`.
+    /// The `=` is missing.
     #[error("`{0}` is not a report: write it like junit=report.xml")]
     NotAReport(String),
     /// The kind is unknown, and a known one is similar.
@@ -67,7 +67,7 @@ pub enum ItemError {
         /// The path.
         path: PathBuf,
     },
-    /// The path names something else than a regular file.
+    /// The path is not a regular file.
     #[error("`{}` is not a file", .0.display())]
     NotAFile(PathBuf),
 }

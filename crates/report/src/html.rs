@@ -145,7 +145,7 @@ fn table(rows: &[(usize, &Entry)]) -> Markup {
     }
 }
 
-/// The name of the details of an assertion within the page, by its place: its own name may be anything.
+/// The anchor of an assertion's details within the page, by its index: its own name may be any text.
 fn anchor(index: usize) -> String {
     format!("assertion-{}", index + 1)
 }

@@ -84,7 +84,7 @@ fn rule(kind: &str) -> Json {
 fn result(findings: &Findings, entry: &Entry, level: &str, rule: usize) -> Json {
     let place = Json::object()
         .with("artifactLocation", Json::object().with("uri", findings.source.as_str()))
-        // Hosts show only what has a line; a trace is one.
+        // Code hosts drop results without a line; a trace file has one.
         .with("region", Json::object().with("startLine", 1u8));
     let mut location = Json::object().with("physicalLocation", place);
     if !entry.path.is_empty() {

@@ -26,7 +26,7 @@ pub fn describe(error: &std::io::Error) -> String {
     first.into_iter().chain(characters).collect()
 }
 
-/// The machine's clock.
+/// Clock of the operating system.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock;
 
@@ -39,7 +39,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The machine's randomness.
+/// Randomness of the operating system.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemRandomness;
 
@@ -59,7 +59,7 @@ thread_local! {
     static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { bytes: [0; 512], used: 512 }) };
 }
 
-/// Randomness that was drawn ahead: each call to the operating system costs as much as a good part of a decision.
+/// Buffer of random bytes drawn ahead: each call to the operating system costs as much as a good part of a decision.
 struct Drawn {
     bytes: [u8; 512],
     used: usize,
@@ -77,7 +77,7 @@ impl Drawn {
         let end = self.used + buffer.len();
         if let Some(drawn) = self.bytes.get_mut(self.used..end) {
             buffer.copy_from_slice(drawn);
-            // What was given out is nowhere else.
+            // Zeroised, so that drawn bytes exist only at the caller.
             drawn.fill(0);
         }
         self.used = end;

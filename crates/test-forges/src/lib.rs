@@ -212,7 +212,7 @@ impl TestLedger {
         self.append(envelope, Some(bytes))
     }
 
-    /// Appends something, by chance.
+    /// Appends random records.
     fn grow(&mut self) -> Option<u64> {
         if self.policy.is_none() {
             return self.add_policy();

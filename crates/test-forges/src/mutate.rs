@@ -79,7 +79,7 @@ pub(super) fn below(randomness: &SeededRandomness, bound: usize) -> usize {
     usize::try_from(randomness.below(bound as u64)).unwrap_or(0)
 }
 
-/// One of these.
+/// Picks an item at random.
 pub(super) fn pick<T: Copy>(randomness: &SeededRandomness, items: &[T]) -> Option<T> {
     items.get(below(randomness, items.len())).copied()
 }

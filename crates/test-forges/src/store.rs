@@ -19,7 +19,7 @@ pub enum Fault {
     Block {
         /// Told when the commit begins.
         entered: SyncSender<()>,
-        /// The commit goes on when something arrives, or the sender is gone.
+        /// Signal on which the commit goes on; also if the sender is gone.
         go: Receiver<()>,
     },
 }

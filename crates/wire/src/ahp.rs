@@ -44,9 +44,9 @@ pub const PROTOCOL_VERSION: &str = "2.4";
 pub mod method {
     /// Negotiates version, capabilities and limits.
     pub const HANDSHAKE: &str = "ahp/handshake";
-    /// One event.
+    /// Method of an event.
     pub const EVENT: &str = "ahp/event";
-    /// Asks the harness for information.
+    /// Method of a query.
     pub const QUERY: &str = "ahp/query";
     /// Several events that get generic decisions.
     pub const BATCH: &str = "ahp/batch";

@@ -43,7 +43,7 @@ pub fn block(reason: &str) -> ContextPerceptionDecision {
 }
 
 impl Context<'_> {
-    /// Builds the answer: context if something was found; else a summary for exploring intents, and hints for all others.
+    /// Builds the answer: context if there are results; else a summary for exploring intents, and hints for all others.
     pub(crate) fn answer(self) -> ContextPerceptionDecision {
         let looks_around =
             matches!(self.asked.intent, PerceptionIntent::Explore | PerceptionIntent::Understand);

@@ -216,7 +216,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Counts before anything is copied, so that an alias bomb costs no more than the counting.
+    /// Counts nodes before they are copied, so that an alias bomb costs no more than the counting.
     fn spend(&mut self, nodes: usize, text: usize, at: Position) -> Result<(), Stop> {
         self.nodes = self.nodes.saturating_add(nodes);
         self.text = self.text.saturating_add(text);

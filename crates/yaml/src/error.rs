@@ -40,19 +40,19 @@ pub enum ErrorKind {
     /// The parser panicked.
     #[error("cannot be read as YAML: the YAML parser failed on it")]
     ParserPanicked,
-    /// There is no value in the source.
+    /// The source has no value.
     #[error("the document is empty")]
     Empty,
-    /// More than one document in the source.
+    /// The source has more than one document.
     #[error("a second document begins here; put each document in a file of its own")]
     SecondDocument,
-    /// More than [`Limits::depth`](crate::Limits::depth).
+    /// The nesting is deeper than [`Limits::depth`](crate::Limits::depth).
     #[error("nested more than {0} deep")]
     TooDeep(usize),
-    /// More than [`Limits::nodes`](crate::Limits::nodes).
+    /// The values are more than [`Limits::nodes`](crate::Limits::nodes).
     #[error("more than {0} values, aliases counted as what they stand for")]
     TooManyNodes(usize),
-    /// More than [`Limits::text_bytes`](crate::Limits::text_bytes).
+    /// The text is longer than [`Limits::text_bytes`](crate::Limits::text_bytes).
     #[error("more than {0} bytes of text, aliases counted as what they stand for")]
     TooMuchText(usize),
     /// An alias inside the value that it stands for.

@@ -18,11 +18,11 @@ pub struct Node {
     pub alias: Option<Position>,
     /// The value.
     pub value: Value,
-    /// Values in it, itself included, aliases expanded.
+    /// Number of nodes in this subtree, aliases expanded.
     pub(crate) nodes: usize,
-    /// Bytes of text in it, aliases expanded.
+    /// Bytes of text in this subtree, aliases expanded.
     pub(crate) text: usize,
-    /// Mappings and lists nested in it, itself included.
+    /// Depth of this subtree, itself included.
     pub(crate) height: usize,
 }
 
@@ -48,7 +48,7 @@ pub enum Value {
 pub struct Key {
     /// The key.
     pub name: String,
-    /// Start.
+    /// Start of the key.
     pub at: Position,
 }
 

@@ -1,4 +1,4 @@
-//! One driver for all servers: what they differ in is theirs.
+//! Driver common to all servers; the differences are in the links.
 
 mod link;
 mod table;
@@ -13,25 +13,25 @@ use crate::samples::{event, payload};
 pub use link::Link;
 pub use table::{Row, environment, markdown};
 
-/// How many callers ask at once.
+/// Number of concurrent callers.
 pub const CALLERS: usize = 64;
 /// The thread of ours that writes the ledger.
 const WRITER: &str = "ledger-writer";
 /// Calls before the clock starts.
 const WARM_UP: usize = 200;
 
-/// What one or several runs came to.
+/// Totals of one or several runs.
 #[derive(Debug, Clone, Default)]
 pub struct Run {
-    /// How long each call took; empty where that was not measured.
+    /// Latency of each call; empty where that was not measured.
     pub latencies: Vec<Duration>,
-    /// How many were answered.
+    /// Number of answered calls.
     pub decisions: u64,
-    /// How long it took.
+    /// Duration.
     pub time: Duration,
-    /// What the server used of the processors.
+    /// Processor time of the server.
     pub cpu: Duration,
-    /// What of it the thread that writes the ledger used.
+    /// Processor time of the thread that writes the ledger.
     pub writer: Duration,
 }
 
@@ -50,12 +50,12 @@ impl Run {
         self.decisions as f64 / self.time.as_secs_f64()
     }
 
-    /// What a decision costs the server.
+    /// Processor time of the server for each decision.
     pub fn cpu_each(&self) -> Duration {
         self.cpu.div_f64(self.decisions.max(1) as f64)
     }
 
-    /// What of it the ledger's writer costs.
+    /// Processor time of the ledger's writer for each decision.
     pub fn writer_each(&self) -> Duration {
         self.writer.div_f64(self.decisions.max(1) as f64)
     }
@@ -76,15 +76,15 @@ impl Run {
 
 /// A server under measurement, connected.
 pub struct Contender {
-    /// Its name in the table.
+    /// Name in the table.
     pub name: String,
     /// The connection.
     pub link: Link,
-    /// Whose processor time counts.
+    /// Process whose processor time counts.
     pub pid: u32,
-    /// One caller.
+    /// Runs with one caller.
     pub alone: Run,
-    /// Many callers.
+    /// Runs with many callers.
     pub crowded: Run,
 }
 
@@ -94,7 +94,7 @@ impl Contender {
         Contender { name: name.to_owned(), link, pid, alone: Run::default(), crowded: Run::default() }
     }
 
-    /// One caller asks, again and again.
+    /// Runs one caller, which asks again and again.
     pub async fn run_alone(&mut self, time: Duration) {
         let request = Request::new();
         for _ in 0..WARM_UP {
@@ -112,7 +112,7 @@ impl Contender {
         self.alone.add(run);
     }
 
-    /// Many callers ask, each as soon as it has its answer.
+    /// Runs many callers, each of which asks as soon as it has its answer.
     pub async fn run_crowded(&mut self, time: Duration) {
         let request = Request::new();
         self.link.crowd(&request, time.min(Duration::from_millis(200))).await;
@@ -132,7 +132,7 @@ impl Contender {
 pub struct Request {
     before: String,
     after: String,
-    /// Its params alone.
+    /// The parameters alone.
     pub params: String,
 }
 
@@ -151,7 +151,7 @@ impl Request {
     }
 }
 
-/// Which call this answers. It must be allowed: anything else would measure something else.
+/// Number of the call that this answers. It must be allowed: anything else would measure something else.
 pub fn answered(reply: &[u8]) -> usize {
     let text = std::str::from_utf8(reply).expect("a reply is text");
     assert!(text.contains(r#""decision":"allow""#), "not allowed: {text}");

@@ -37,7 +37,7 @@ pub enum Way {
     WebSocket,
 }
 
-/// One test for each of the functions on each transport.
+/// Declares a test for each function on each transport.
 #[macro_export]
 macro_rules! on_every_transport {
     ($($promise:ident),+ $(,)?) => {

@@ -197,11 +197,11 @@ pub async fn serve_unix(server: Arc<AhpServer>, path: &Path) -> io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         let server = Arc::clone(&server);
-        tokio::spawn(async move { converse(&server, stream).await });
+        tokio::spawn(async move { serve_connection(&server, stream).await });
     }
 }
 
-async fn converse(server: &AhpServer, stream: UnixStream) -> io::Result<()> {
+async fn serve_connection(server: &AhpServer, stream: UnixStream) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut lines = BufReader::new(reader).lines();
     while let Some(line) = lines.next_line().await? {

@@ -21,7 +21,7 @@ pub fn binary() -> PathBuf {
     path
 }
 
-/// A folder with a policy, a place for state, and a workspace.
+/// A folder with a policy, a state directory, and a workspace.
 #[derive(Debug)]
 pub struct Place {
     folder: TempDir,
@@ -63,12 +63,12 @@ impl Place {
         self.path().join("state")
     }
 
-    /// What the server says besides.
+    /// Log file of the server.
     fn log(&self) -> PathBuf {
         self.path().join("stderr.log")
     }
 
-    /// A command of the binary in this place.
+    /// A command of the binary in this folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.current_dir(self.workspace()).env("HOME", self.path().join("home"));

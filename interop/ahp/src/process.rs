@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// How long a process has to start, and to go.
+/// Time limit of a process to start, and to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server process. It is ended when this is dropped.
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Server {
     child: Child,
     _stdout: BufReader<ChildStdout>,
-    /// What it said about itself, in one line of JSON.
+    /// Announcement of the process: one line of JSON.
     pub said: Value,
 }
 
@@ -43,7 +43,7 @@ impl Server {
         }
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -1,4 +1,4 @@
-//! One good event of every kind.
+//! Valid events of every kind.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// A kind of event, as the protocol's document lists it.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub name: &'static str,
     /// Whether it is a request.
     pub blocking: bool,

@@ -10,7 +10,7 @@ use crate::wire::Wire;
 /// Our server: `proctor serve`, or on standard input and output `proctor harness`.
 #[derive(Debug)]
 pub struct Supervised {
-    /// Where it keeps what.
+    /// Folders of the server.
     pub place: Place,
     way: Way,
     server: Option<Server>,
@@ -22,7 +22,7 @@ impl Supervised {
         Supervised::start_in(way, Place::new(policy))
     }
 
-    /// Starts it in a place that is prepared already.
+    /// Starts the server in a prepared folder.
     pub fn start_in(way: Way, place: Place) -> Supervised {
         // Standard input and output belong to whoever starts the program.
         let server = (way != Way::Stdio).then(|| place.serve());
@@ -33,7 +33,7 @@ impl Supervised {
         self.server.as_ref().expect("it serves a network transport").text(member)
     }
 
-    /// How the official client reaches it.
+    /// Transport of the official client to this server.
     pub fn transport(&self, auth: Option<AuthConfig>) -> Transport {
         match self.way {
             Way::Stdio => {

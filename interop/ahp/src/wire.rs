@@ -20,7 +20,7 @@ pub enum Wire {
     WebSocket(Box<WebSocketStream<MaybeTlsStream<TcpStream>>>),
 }
 
-/// One JSON a line.
+/// Connection with one JSON text for each line.
 pub struct Lines {
     /// Replies.
     pub reader: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
@@ -30,13 +30,13 @@ pub struct Lines {
     pub child: Option<Child>,
 }
 
-/// One JSON a `POST`.
+/// Connection with one JSON text for each `POST`.
 pub struct HttpWire {
     stream: BufReader<TcpStream>,
     host: String,
 }
 
-/// What came back.
+/// A reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// The HTTP status; 200 on other transports.

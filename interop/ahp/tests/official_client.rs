@@ -268,7 +268,7 @@ async fn refusals_of_advice_are_understood(way: Way) {
     assert!(matches!(skip, RateLimitDecision::Skip { .. }), "{skip:?}");
 }
 
-/// There are agents that read every answer as a generic decision and go on when that fails.
+/// Agents that read every answer as a generic decision, and go on when that fails.
 async fn agents_that_only_know_generic_decisions_are_safe(way: Way) {
     let closed = Supervised::start(way, CLOSED);
     let client = closed.client().await;

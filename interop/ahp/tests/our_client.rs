@@ -78,7 +78,7 @@ fn ours(event: &Value) -> AhpEvent {
     AhpEvent::from_json(Json::from(event.clone()), false).unwrap()
 }
 
-/// What the harness saw so far: the form and the event.
+/// Messages that the harness has received so far: the form and the event.
 async fn seen(client: &AhpClient) -> Vec<(String, Value)> {
     let answer = value(&client.query("seen", json!({})).await.unwrap().answer);
     let entries = answer.as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! What agents ask about, in the messages of the released clients.
+//! Actions of agents, in the messages of the released clients.
 
 use aa_proto::assembly::common::v1::ActionType;
 use aa_proto::assembly::policy::v1::action_context::Action;
@@ -34,7 +34,7 @@ pub fn tool_result(name: &str, result: &str) -> Action {
     })
 }
 
-/// Something done to a file.
+/// An operation on a file.
 pub fn file(operation: &str, path: &str) -> Action {
     Action::FileOp(FileOpContext { operation: operation.into(), path: path.into(), is_sensitive_path: false })
 }

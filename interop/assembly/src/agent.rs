@@ -9,9 +9,9 @@ const ED25519: [u8; 2] = [0xed, 0x01];
 
 /// An agent. The token is empty until it is registered.
 pub struct Agent {
-    /// How it is named in messages.
+    /// Identifier in messages.
     pub id: AgentId,
-    /// What the gateway gave it.
+    /// Token that the gateway issued.
     pub token: String,
     key: SigningKey,
 }
@@ -26,7 +26,7 @@ impl Agent {
         Agent { id, token: String::new(), key }
     }
 
-    /// Its public key, as messages have it: 64 digits.
+    /// Public key of the agent, as messages have it: 64 digits.
     pub fn public_key(&self) -> String {
         hex::encode(self.key.verifying_key().to_bytes())
     }
@@ -36,13 +36,13 @@ impl Agent {
         self.key.sign(nonce).to_bytes().to_vec()
     }
 
-    /// What the registry calls it: the first 16 bytes of a hash of organisation, team and id.
+    /// Key in the registry: the first 16 bytes of a hash of organisation, team and id.
     pub fn registry_key(&self) -> [u8; 16] {
         let AgentId { org_id, team_id, agent_id } = &self.id;
         half_hash(&format!("{org_id}/{team_id}/{agent_id}"))
     }
 
-    /// What policies and the log call it: the same of its id alone, as 32 digits.
+    /// Identifier in policies and in the log: the same of the id alone, as 32 digits.
     pub fn policy_id(&self) -> String {
         hex::encode(half_hash(&self.id.agent_id))
     }

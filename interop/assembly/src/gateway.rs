@@ -18,10 +18,10 @@ use crate::log::{Entry, entries};
 /// The variable that says where the released binary is.
 pub const BINARY: &str = "PROCTOR_RELEASE_BINARY";
 
-/// How long the gateway has to start, and to go.
+/// Time limit of the gateway to start, and to end.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the gateway writes once it can be called.
+/// Line that the gateway prints once it can be called.
 const READY: &str = "gRPC server listening on TCP";
 
 /// The names that callers reach the gateway by.
@@ -38,7 +38,7 @@ impl Way {
     pub const ALL: [Way; 2] = [Way::Tcp, Way::Socket];
 }
 
-/// A folder with a policy, and a place for everything that the gateway keeps.
+/// A folder with a policy and the gateway's files.
 #[derive(Debug)]
 pub struct Place {
     folder: TempDir,
@@ -69,7 +69,7 @@ impl Place {
         std::fs::write(self.path().join("proctor.toml"), text).unwrap();
     }
 
-    /// Names somebody who may approve; gives the token.
+    /// Registers an approver; returns the token.
     pub fn approver(&self, name: &str) -> String {
         let token = format!("{name}-has-a-token-of-more-than-32-bytes");
         let file = format!("{name}.token");
@@ -85,12 +85,12 @@ impl Place {
         self.path().join("audit/gateway-default.jsonl")
     }
 
-    /// What the log of decisions holds.
+    /// Entries of the log of decisions.
     pub fn logged(&self) -> Vec<Entry> {
         entries(&self.log())
     }
 
-    /// Gives the gateway an order as its operator; gives what the command prints.
+    /// Sends an order as the operator; returns the output of the command.
     pub fn order(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(binary());
         command.current_dir(self.path()).env_clear().env("HOME", self.path().join("home"));
@@ -120,7 +120,7 @@ impl Place {
 #[derive(Debug)]
 pub struct Gateway {
     child: Child,
-    /// Where it listens.
+    /// Listening address.
     pub address: SocketAddr,
     socket: PathBuf,
 }
@@ -141,7 +141,7 @@ impl Gateway {
         }
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -222,14 +222,14 @@ pub fn cpu_time(pid: u32) -> Duration {
     Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Passes lines on as long as somebody listens, and reads to the end in any case: a full pipe would stop the gateway.
+/// Passes lines on as long as the receiver exists, and reads to the end in any case: a full pipe would stop the gateway.
 fn pass_on(stderr: impl BufRead, send: &SyncSender<String>) {
     for line in stderr.lines().map_while(Result::ok) {
         let _ = send.try_send(line);
     }
 }
 
-/// Where the gateway listens, or everything that it said instead.
+/// Listening address of the gateway; the error is its whole output instead.
 fn ready(lines: &Receiver<String>) -> Result<SocketAddr, String> {
     let mut said = String::new();
     while let Ok(line) = lines.recv_timeout(PATIENCE) {

@@ -50,12 +50,12 @@ impl Link {
         ApprovalServiceClient::new(self.channel.clone())
     }
 
-    /// Who started whom.
+    /// Client of the topology service.
     pub fn topology(&self) -> TopologyServiceClient<Channel> {
         TopologyServiceClient::new(self.channel.clone())
     }
 
-    /// What became stale.
+    /// Client of the invalidation service.
     pub fn invalidations(&self) -> InvalidationServiceClient<Channel> {
         InvalidationServiceClient::new(self.channel.clone())
     }

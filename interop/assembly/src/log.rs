@@ -8,17 +8,17 @@ use serde_json::Value;
 /// The variable that says where the released `aasm` is.
 pub const AASM: &str = "AASM";
 
-/// One line of the log.
+/// A line of the log.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// As written.
+    /// The line as written.
     pub line: Value,
-    /// What its payload says.
+    /// The parsed payload.
     pub payload: Value,
 }
 
 impl Entry {
-    /// Its kind: `ToolCallIntercepted`, `PolicyViolation`, …
+    /// Kind of the entry: `ToolCallIntercepted`, `PolicyViolation`, …
     pub fn event_type(&self) -> &str {
         self.line["event_type"].as_str().unwrap_or_default()
     }
@@ -41,7 +41,7 @@ pub fn entries(log: &Path) -> Vec<Entry> {
     text.lines().map(entry).collect()
 }
 
-/// What the released `aasm` says about the chain of a log.
+/// Output of the released `aasm` about the chain of a log.
 pub fn verdict(log: &Path) -> String {
     let output = Command::new(aasm()).args(["audit", "verify-chain"]).arg(log).output().expect("aasm runs");
     format!(

@@ -53,7 +53,7 @@ impl Official {
         self.connect().await.expect("the released gateway listens")
     }
 
-    /// What its log holds, once there are so many lines: it writes them when it has time.
+    /// Entries of the log, once it has so many lines: the gateway writes them when it has time.
     pub async fn logged(&self, lines: usize) -> Vec<Entry> {
         let log = self.folder.path().join("audit/gateway-default.jsonl");
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What needs a person: listed, watched, decided, used once.
+//! Approvals: listed, watched, decided, used once.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

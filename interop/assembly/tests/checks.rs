@@ -73,7 +73,7 @@ async fn checks(gateway: &Gateway, way: Way, column: usize) {
     assert_eq!(spawn.decision(), [Deny, Pending, Allow][column], "{way:?}: {spawn:?}");
 }
 
-/// What holds for every answer.
+/// Asserts the form of an answer.
 fn follows_the_form(answer: &CheckActionResponse) {
     assert!(!answer.policy_rule.is_empty(), "{answer:?}");
     assert!(!answer.decision_id.is_empty(), "{answer:?}");

@@ -1,4 +1,4 @@
-//! What is refused, and with which code: by ours on every way in, and by the released gateway.
+//! Refusals and their codes: of our gateway on every transport, and of the released one.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What the released gateway gets wrong, asked of ours.
+//! Defects of the released gateway, tested on ours.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,7 +29,7 @@ const CALLERS: usize = 64;
 /// More answers than a caller gets before the gateway ends.
 const ENDLESS: usize = 100_000;
 
-/// What has been answered so far: the traces of the questions.
+/// Answers so far: the traces of the questions.
 type Answered = Arc<Mutex<BTreeSet<String>>>;
 
 /// Asks as 64 callers until each has had so many answers, or the gateway is gone.
@@ -127,7 +127,7 @@ async fn every_answer_is_in_the_log_when_the_gateway_is_asked_to_end_while_it_is
     all_are_logged(&answered, &place);
 }
 
-/// Watches for everything that has to be counted, with bounds that nobody reaches.
+/// Policy with all counting sections, with bounds that are never reached.
 const COUNTING: &str = r#"
 version: "1"
 default: allow
@@ -142,7 +142,8 @@ budget: { daily_limit_usd: 1000000000, monthly_limit_usd: 1000000000 }
 /// In how many parts checks are made; their costs are compared.
 const PARTS: usize = 9;
 
-/// How much more the last part may cost than the first. The released gateway, for which a check costs more with each, is above it after 18,000.
+/// Allowed ratio of the last part's cost to the first part's. The released gateway, for which a check costs more with each, is above it
+/// after 18,000.
 const TOLERANCE: f64 = 1.4;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +247,7 @@ async fn running_a_program_is_for_the_policy_to_decide() {
     assert_eq!(link.decision(&agent, process("ls", &["-l"])).await, Decision::Deny);
 }
 
-/// As Agent Assembly's own example has it.
+/// Policy of Agent Assembly's own example.
 const GUARDED: &str = r#"
 version: "1"
 tools:
@@ -329,7 +330,7 @@ async fn what_is_cut_has_a_path_and_a_kind_and_leaves_json() {
     assert_whole(&place.log());
 }
 
-/// What a client makes of the instructions: each path is replaced.
+/// Applies the instructions as a client does: each path is replaced.
 fn cut(mut value: Value, member: &str, rules: &[RedactRule]) -> Value {
     for rule in rules {
         let path = rule.field_path.strip_prefix(&format!("$.{member}")).expect("a path below the member");

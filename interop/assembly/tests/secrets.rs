@@ -1,4 +1,4 @@
-//! What must not be written down: tokens.
+//! Secrets that must not be stored: tokens.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -61,7 +61,7 @@ async fn tokens_are_written_down_nowhere() {
     }
 }
 
-/// An agent that shows its token wherever one can be shown, and gets another. Gives its name and both tokens.
+/// An agent that shows its token wherever one can be shown, and gets another. Returns its name and both tokens.
 async fn uses_its_token_everywhere(link: &Link, approver: &str) -> (String, [String; 2]) {
     let mut agent = link.register("platform").await;
     let first = agent.token.clone();
@@ -133,7 +133,7 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
     bytes.chunks_exact(3).flat_map(digits).collect()
 }
 
-/// What is in all files of a folder.
+/// Content of all files of a folder.
 struct Files(Vec<(PathBuf, Vec<u8>)>);
 
 impl Files {

@@ -33,14 +33,14 @@ data:
   sensitive_patterns: ['ticket-[0-9]+']
 "#;
 
-/// What both are asked, and what each says.
+/// An action, and the decisions of both gateways.
 type Question = (Action, Decision, Decision);
 
 fn same(action: Action, both: Decision) -> Question {
     (action, both, both)
 }
 
-/// Something with a key in it.
+/// An action with a key in it.
 fn with_key() -> Action {
     tool("web_search", r#"{"q":"AKIAIOSFODNN7EXAMPLE"}"#)
 }

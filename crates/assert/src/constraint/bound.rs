@@ -75,9 +75,9 @@ pub(crate) enum Bound {
     AtLeast(Quantity),
     /// Exactly.
     Equal(Quantity),
-    /// Anything else.
+    /// Unequal.
     NotEqual(Quantity),
-    /// From the first to the second, both included.
+    /// Closed range.
     Between(Quantity, Quantity),
 }
 
@@ -115,7 +115,7 @@ impl Bound {
         value.map(make).ok_or_else(|| spec::missing("value", &format!("`{operator}`")))
     }
 
-    /// From `min` to `max`, both included.
+    /// The closed range from `min` to `max`.
     pub(crate) fn range(min: Quantity, max: Quantity) -> Result<Bound, Verdict> {
         if min.compare(&max) == Some(Ordering::Greater) {
             return Err(Verdict::error(format!("`min` is {min} and `max` is {max}: no number lies between"))

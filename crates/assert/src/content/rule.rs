@@ -12,24 +12,24 @@ use crate::spec;
 use crate::tools::Tools;
 use crate::verdict::Verdict;
 
-const CHECKS: &str = "contains, not_contains, regex_match, not_regex_match, keyword_all, keyword_any, forbidden, \
+pub(super) const CHECKS: &str = "contains, not_contains, regex_match, not_regex_match, keyword_all, keyword_any, forbidden, \
                       starts_with, ends_with, equals, word_count";
 
-/// One check.
+/// A content check.
 pub(super) enum Rule {
-    /// All of these are there.
+    /// Contains all words.
     Contains(Words),
-    /// None of these is there.
+    /// Contains none of the words.
     NotContains(Words),
     /// The pattern matches somewhere.
     Matches(Arc<Regex>),
     /// The pattern matches nowhere.
     NotMatches(Arc<Regex>),
-    /// All of these are there; the score says how many.
+    /// Contains all words; the score is the share of those found.
     All(Words),
-    /// At least one of these is there.
+    /// Contains at least one word.
     Any(Words),
-    /// None of these is there, and that is never soft.
+    /// Contains none of the words; a failure is always hard.
     Forbidden(Words),
     StartsWith(Word),
     EndsWith(Word),
@@ -75,8 +75,8 @@ impl Rule {
         })
     }
 
-    /// Whether upper and lower case can be the same to it.
-    pub(super) fn knows_case(&self) -> bool {
+    /// Whether the check can ignore case.
+    pub(super) fn can_ignore_case(&self) -> bool {
         // Without a wildcard, here and below: a new check has to say which it is.
         match self {
             Rule::Matches(_) | Rule::NotMatches(_) | Rule::WordCount(_) => false,
@@ -91,8 +91,8 @@ impl Rule {
         }
     }
 
-    /// Whether it asks what the strings inside a value say.
-    pub(super) fn looks_inside(&self) -> bool {
+    /// Whether the check also searches the strings inside a JSON value.
+    pub(super) fn searches_nested_strings(&self) -> bool {
         match self {
             Rule::StartsWith(_) | Rule::EndsWith(_) | Rule::Equals(_) | Rule::WordCount(_) => false,
             Rule::Contains(_)
@@ -105,7 +105,7 @@ impl Rule {
         }
     }
 
-    /// Whether its failure cannot be softened.
+    /// Whether the check ignores `soft`.
     pub(super) fn is_always_hard(&self) -> bool {
         match self {
             Rule::Forbidden(_) => true,

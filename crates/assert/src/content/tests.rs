@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::check::{Assertion, evaluate};
@@ -470,4 +472,23 @@ fn words_within_each_other_do_not_take_for_ever() {
 fn a_pattern_that_is_cut_is_marked() {
     let verdict = judge(&format!(r#"{{"check":"regex_match","value":"({}"}}"#, "x".repeat(200)));
     assert!(verdict.explanation.contains("xxx…` cannot be used"), "{}", verdict.explanation);
+}
+
+#[test]
+fn the_page_lists_every_check_and_member() {
+    let page = include_str!("../../../../docs/attest.md");
+    let row = page.lines().find(|line| line.starts_with("| `content` |")).unwrap();
+    let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+    let quoted = |cell: &'static str| cell.split('`').skip(1).step_by(2).collect::<BTreeSet<&str>>();
+    let (members, checks) = (quoted(cells[1]), quoted(cells[2]));
+    for check in super::rule::CHECKS.split(", ") {
+        assert!(checks.contains(check), "`{check}` is not in docs/attest.md");
+    }
+    for check in &checks {
+        let verdict = judge(&format!(r#"{{"check":"{check}"}}"#));
+        assert!(!verdict.explanation.contains("is not a check"), "{}", verdict.explanation);
+    }
+    // `threshold` belongs to every type, and has a paragraph of its own.
+    let known = super::MEMBERS.iter().copied().filter(|member| *member != "threshold");
+    assert_eq!(members, known.collect());
 }

@@ -9,10 +9,10 @@ use super::Views;
 /// The most words that one check may have.
 pub(super) const MOST: usize = 10_000;
 
-/// From so many words on, all are looked for in one pass.
+/// Number of words from which on all are searched in one pass.
 const MANY: usize = 50;
 
-/// The most bytes of words that are looked for in one pass: what does so takes a multiple of this memory.
+/// Maximum of bytes of words that are searched in one pass: the automaton takes a multiple of this memory.
 const LARGEST: usize = 1024 * 1024;
 
 /// A word as it was written (for people) and as it is searched.
@@ -83,8 +83,8 @@ impl WordAutomaton {
         AhoCorasick::new(distinct).ok().map(|machine| WordAutomaton { machine, places })
     }
 
-    /// Marks the places of the words that are there; says whether it went through. Words that are parts of each other can be there
-    /// far more often than the text is long: then it gives up.
+    /// Marks the indices of the words that occur; false if the search was given up, because words that contain each other can occur far
+    /// more often than the text is long.
     fn mark(&self, views: &Views<'_>, found: &mut [bool]) -> bool {
         const OFTEN: usize = 16;
         let mut left = found.len();

@@ -4,10 +4,10 @@ use serde::Deserialize;
 
 use crate::verdict::cut;
 
-/// One answer of a judge.
+/// An answer of a judge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// From 0 to 1.
+    /// Score, from 0 to 1.
     pub score: f64,
     /// Reasoning.
     pub explanation: String,

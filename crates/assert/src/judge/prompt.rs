@@ -7,16 +7,16 @@ use super::rubric::Rubric;
 /// A change of the text that should not change the score of a fair judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probe {
-    /// The same text with words added that say nothing.
+    /// The same text with filler words added.
     Verbosity,
-    /// The same text, introduced by praise from high places.
+    /// The same text, introduced by praise from authorities.
     Position,
     /// The same text, said to come from the judge's own model.
     SelfPreference,
 }
 
 impl Probe {
-    /// All of them.
+    /// All probes.
     pub const ALL: [Probe; 3] = [Probe::Verbosity, Probe::Position, Probe::SelfPreference];
 
     /// The name on the wire.
@@ -55,13 +55,13 @@ pub struct Prompts {
     pub system: String,
     /// The text to judge.
     pub user: String,
-    /// The same for each probe.
+    /// Prompts of the probes.
     pub probes: Vec<String>,
     /// First 8 bytes of the SHA-256 of the whole question without its fence, in hexadecimal.
     pub hash: String,
     /// The whole of that digest: two questions share an answer only if they are the same question.
     pub key: String,
-    /// The same for each probe.
+    /// Cache keys of the probes.
     pub probe_keys: Vec<String>,
 }
 

@@ -19,7 +19,7 @@ const PATTERN_MEMORY: usize = 10 * 1024 * 1024;
 /// The most memory for matching one pattern quickly.
 const MATCHER_MEMORY: usize = 2 * 1024 * 1024;
 
-/// Makes the validator of a schema, or finds the one that was made before, and measures what it may cost.
+/// Compiles the validator of a schema, or finds the cached one, and measures what it may cost.
 pub(super) fn validator(text: &str, tools: &Tools) -> Result<(Arc<Validator>, Shape), Verdict> {
     // References make the cost of a schema larger than its text; without any there is nothing to measure.
     let shape = if may_refer(text) { measured(text)? } else { Shape::default() };

@@ -11,16 +11,16 @@ use super::build::NoExternalSchemas;
 #[derive(Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
-    /// Whether some part looks at what others left over, for which it walks through those once more.
+    /// Whether a node has `unevaluated…` keywords, which walk the other subschemas once more.
     pub(super) tracks_unevaluated: bool,
 }
 
-/// One part of a schema, by the places of those it asks.
+/// A schema node, with the indices of its subschemas.
 #[derive(Default, Clone)]
 pub(super) struct Node {
-    /// Asked about the same value.
+    /// Subschemas of the same value.
     pub(super) same: Vec<usize>,
-    /// Asked about a value inside.
+    /// Subschemas of a contained value.
     pub(super) inside: Vec<(usize, Inside)>,
 }
 
@@ -29,16 +29,16 @@ pub(super) struct Node {
 pub(super) enum Inside {
     /// The member that has this name.
     Member(String),
-    /// The item at this place.
+    /// The item at this index.
     Item(usize),
-    /// Any of them.
+    /// Any item or member.
     Any,
 }
 
 /// Base URI of schemas without a name of their own.
 const BASE: &str = "json-schema:///";
 
-/// More parts than this are not even looked at: compiling them takes too long.
+/// Maximum of subschemas: compiling more takes too long.
 pub(super) const MAX_NODES: usize = 10_000;
 
 impl Graph {
@@ -77,7 +77,7 @@ struct Part<'r> {
 struct Reader<'r> {
     registry: &'r Registry<'r>,
     found: Vec<Part<'r>>,
-    /// By address: a part is the same wherever it is referred from.
+    /// Indices by address: a subschema is the same wherever it is referred from.
     places: HashMap<*const Value, usize>,
     graph: Graph,
     /// References that depend on the way that led to them, by the name that they look for.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::graph::{Graph, Inside, MAX_NODES};
 
-/// The most calls within each other; measured at under 800 bytes of stack each.
+/// Maximum of nested calls; measured at under 800 bytes of stack each.
 const MAX_CALL_DEPTH: usize = 1500;
 
 /// Weight of a call if parts depend on what others left unevaluated: compiling these takes that much more stack.
@@ -150,8 +150,7 @@ impl Shape {
         Ok(())
     }
 
-    /// Whether what is wrong with a value of this size can be collected; unlike finding that something is wrong, that walks every
-    /// way again.
+    /// Whether the violations of a value of this size can be collected; unlike validation alone, that walks every branch again.
     pub(super) fn allows_details(&self, size: Size) -> bool {
         let levels = u32::try_from(size.levels).unwrap_or(u32::MAX);
         self.ways.saturating_mul(self.branching.saturating_pow(levels)) <= MAX_DETAILS
@@ -228,7 +227,7 @@ struct Cycles {
     /// The circle of each node; most are circles of one.
     of: Vec<usize>,
     count: usize,
-    /// Every node, those that are asked before those that ask (within a circle in any order).
+    /// All nodes, subschemas before their parents (within a cycle in any order).
     order: Vec<usize>,
     real: bool,
 }

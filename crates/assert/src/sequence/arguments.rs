@@ -7,7 +7,7 @@ use super::part::{Part, brief, counted};
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
 
-/// Some call of a tool, or every one, has these members among its arguments, and this in its result.
+/// Check that some or every call of a tool has these argument members and this result.
 pub(super) struct Arguments {
     tool: String,
     args: Option<ExpectedValue>,

@@ -44,7 +44,7 @@ impl Part for Calls {
     }
 }
 
-/// There are at most so many steps.
+/// Check of the maximum number of steps.
 pub(super) struct Steps {
     most: usize,
 }
@@ -101,7 +101,7 @@ impl Part for Unique {
     }
 }
 
-/// Each of these is called.
+/// Check that each of these tools is called.
 pub(super) struct Required {
     tools: Vec<String>,
     missing: HashSet<String>,
@@ -133,13 +133,13 @@ impl Part for Required {
     }
 }
 
-/// Those of a list that are missing, each once, in the order of the list.
+/// Missing names of a list, without duplicates, in the order of the list.
 pub(crate) fn missing_of(all: &[String], missing: &HashSet<String>) -> String {
     let mut told = HashSet::new();
     listed(all.iter().map(String::as_str).filter(|name| missing.contains(*name) && told.insert(*name)))
 }
 
-/// None of these is called.
+/// Check that none of these tools is called.
 pub(super) struct Forbidden {
     tools: Vec<String>,
     lookup: HashSet<String>,

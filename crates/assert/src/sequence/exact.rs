@@ -87,7 +87,7 @@ pub(crate) struct ExactNumber {
     negative: bool,
     digits: String,
     places: i64,
-    /// The same as near as a float comes.
+    /// Nearest float.
     float: f64,
 }
 

@@ -47,7 +47,7 @@ impl Part for Subsequence {
 pub(super) struct Run {
     tools: Vec<String>,
     lookup: HashSet<String>,
-    /// For each length of a match: how long the longest shorter match is that ends in the same steps.
+    /// Failure function: for each length of a match, the longest shorter match that ends in the same steps.
     fallback: Vec<usize>,
     matched: usize,
     longest: usize,
@@ -122,7 +122,7 @@ impl Part for Run {
     }
 }
 
-/// Each step may follow the one before it.
+/// Check that each step may follow the one before it.
 pub(super) struct Transitions {
     allowed: HashMap<String, HashSet<String>>,
     listed: String,

@@ -13,7 +13,7 @@ use crate::verdict::{Status, Verdict};
 
 /// A check that need not count steps, and need not know whether it is soft.
 pub(crate) trait Part: Send {
-    /// Sees the next step, which has this index.
+    /// Folds the next step, which has this index.
     fn step(&mut self, index: usize, step: &Step<'_>);
 
     /// The verdict on a trace with this head and exactly the steps seen so far. A failure is hard here.
@@ -82,7 +82,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     }
 }
 
-/// From whom to whom: written as `["a", "b"]` or `{"from": "a", "to": "b"}`.
+/// A pair of names, written as `["a", "b"]` or `{"from": "a", "to": "b"}`.
 pub(crate) struct Pair<'a> {
     pub(crate) from: Name<'a>,
     pub(crate) to: Name<'a>,
@@ -245,7 +245,7 @@ impl fmt::Display for NamePreview {
     }
 }
 
-/// A number of things, in words.
+/// A count with its noun.
 pub(crate) fn counted(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }

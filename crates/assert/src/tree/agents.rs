@@ -9,7 +9,7 @@ use crate::sequence::{allowed, missing_of};
 use crate::trace::{Head, Step};
 use crate::verdict::{Verdict, shortened};
 
-/// Each of these agents acts.
+/// Check that each of these agents acts.
 pub(super) struct RequiredAgents {
     agents: Vec<String>,
     missing: HashSet<String>,
@@ -85,7 +85,7 @@ impl Part for Depth {
     }
 }
 
-/// Some output of an agent says something.
+/// Check that some output of an agent contains a text.
 pub(super) struct Output {
     agent: String,
     wanted: Wanted,
@@ -220,7 +220,7 @@ impl Part for Transitions {
     }
 }
 
-/// Each of these tools is called by some agent.
+/// Check that each of these tools is called by some agent.
 pub(super) struct Tools {
     tools: Vec<String>,
     missing: HashSet<String>,

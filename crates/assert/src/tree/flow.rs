@@ -34,7 +34,7 @@ struct FlowState {
     to: bool,
     /// First position of the member, and its value.
     value: Option<(String, String)>,
-    /// Whether it ever said something.
+    /// Whether the source ever had a value.
     full_value: bool,
     /// Position of the other agent's first action, and its input there.
     input: Option<(String, String)>,

@@ -19,7 +19,7 @@ pub struct TreeReport {
     pub depth: usize,
     /// Number of traces that name their agent; an agent counts each time.
     pub agent_count: usize,
-    /// Their agents, depth first; an agent is named each time.
+    /// Agent ids, depth first; an agent is listed each time.
     pub agent_ids: Vec<String>,
     /// Tokens of all traces; one that does not say counts as 0.
     pub aggregate_tokens: f64,
@@ -29,8 +29,7 @@ pub struct TreeReport {
     pub aggregate_latency_ms: f64,
 }
 
-/// Looks at a tree of traces: whether it hangs together, and what it amounts to. Whether its traces can be judged is another
-/// question, see [`crate::validate`].
+/// Reports the structure and totals of a tree of traces. Whether its traces can be judged is another question, see [`crate::validate`].
 pub fn inspect_tree(trace: &Trace<'_>) -> TreeReport {
     let mut report = TreeReport::default();
     trace.walk(&mut |trace, depth| {

@@ -40,7 +40,7 @@ impl Wanted {
 /// A value that is looked for in normalised JSON.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Needle {
-    /// Any of these texts, anywhere.
+    /// Texts, one of which occurs anywhere.
     Text(Vec<String>),
     /// A number, truth or untruth, which must stand alone: 4 is not in 45.
     Token(String),
@@ -85,7 +85,7 @@ fn escaped(text: &str) -> String {
     quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned()
 }
 
-/// Each character for itself, so that a part of a text is lowered like the same part alone.
+/// Lower-cases each character by itself, so that a part of a text is lowered like the same part alone.
 fn lowered(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }

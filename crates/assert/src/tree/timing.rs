@@ -7,7 +7,7 @@ use crate::sequence::part::{Part, brief, listed};
 use crate::trace::{Head, Step};
 use crate::verdict::Verdict;
 
-/// When an agent acted.
+/// Time span of an agent's steps.
 #[derive(Clone, Default)]
 struct Span {
     steps: usize,
@@ -78,7 +78,7 @@ impl Span {
             .suggest("see what wrote the times into the trace"))
     }
 
-    /// When its first step began.
+    /// Start of the agent's first step.
     fn began(&self, agent: &str) -> Result<f64, Verdict> {
         self.forwards(agent)?;
         match (self.start, &self.without_start) {
@@ -88,7 +88,7 @@ impl Span {
         }
     }
 
-    /// When its last step ended.
+    /// End of the agent's last step.
     fn ended(&self, agent: &str) -> Result<f64, Verdict> {
         self.forwards(agent)?;
         match (self.end, &self.without_end) {
@@ -114,7 +114,7 @@ fn no_steps_of(agent: &str) -> Verdict {
         .suggest("see whether the agent acted, and whether its steps or its trace say `agent_id`")
 }
 
-/// When each of some agents acted.
+/// Time spans of some agents.
 struct Spans {
     named: HashMap<String, Span>,
     /// Steps of the outermost trace that name no agent: whose they are is known last.
@@ -149,7 +149,7 @@ impl Spans {
     }
 }
 
-/// All agents of a group have ended before any of the next begins.
+/// Check that all agents of a group end before any of the next begins.
 pub(super) struct Ordered {
     groups: Vec<Vec<String>>,
     spans: Spans,

@@ -94,7 +94,7 @@ pub(super) struct Total {
 /// Sums over traces.
 #[derive(Clone, Default)]
 struct Sum {
-    /// Nothing as long as no trace says it.
+    /// Sum so far; none while no trace has the number.
     total: Option<f64>,
     /// Position of the first impossible number, its owner, and the number.
     negative: Option<(String, String, f64)>,

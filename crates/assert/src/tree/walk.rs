@@ -52,7 +52,7 @@ impl fmt::Display for StepPathBuf {
     }
 }
 
-/// Sees a trace, the head of the trace above it (nothing if that is the outermost), and the step that it belongs to.
+/// Visitor of a trace, with the head of its parent (none if that is the outermost) and the step that it belongs to.
 pub(super) type VisitTrace<'v> = dyn FnMut(&Trace<'_>, Option<&Head<'_>>, &StepPath<'_>) + 'v;
 
 /// All traces below a step of the outermost trace, depth first.
@@ -67,7 +67,7 @@ pub(super) fn traces(index: usize, step: &Step<'_>, visit: &mut VisitTrace<'_>) 
     descend(step, None, &StepPath { above: None, index }, visit);
 }
 
-/// Sees a step, the head of its trace (nothing if that is the outermost), and its place.
+/// Visitor of a step, with the head of its trace (none if that is the outermost) and its path.
 pub(super) type VisitStep<'v> = dyn FnMut(&Step<'_>, Option<&Head<'_>>, &StepPath<'_>) + 'v;
 
 /// A step of the outermost trace and all steps below it, depth first.

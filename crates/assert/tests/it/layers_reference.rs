@@ -232,7 +232,11 @@ fn content_reference(trace: &Value, spec: &Value) -> (Status, Option<f64>) {
         "keyword_all" | "keyword_any" | "forbidden" => {
             one.is_some() == list.is_some() || one.is_some_and(|word| word == "")
         }
-        _ => one.is_none() || list.is_some(),
+        "regex_match" | "not_regex_match" | "starts_with" | "ends_with" | "equals" => {
+            one.is_none() || list.is_some()
+        }
+        "word_count" => one.is_some() || list.is_some() || count_range(spec).is_none(),
+        other => panic!("no reference for {other}"),
     };
     if mistaken {
         return (Status::Error, None);
@@ -283,9 +287,22 @@ fn content_reference(trace: &Value, spec: &Value) -> (Status, Option<f64>) {
         "not_regex_match" => outcome(!matches(value.unwrap_or("")), soft),
         "starts_with" => outcome(fold(&text).starts_with(&fold(value.unwrap())), soft),
         "ends_with" => outcome(fold(&text).ends_with(&fold(value.unwrap())), soft),
-        _ => outcome(fold(&text) == fold(value.unwrap()), soft),
+        "equals" => outcome(fold(&text) == fold(value.unwrap()), soft),
+        "word_count" => {
+            let words = text.split_whitespace().count() as u64;
+            outcome(count_range(spec).unwrap().contains(&words), soft)
+        }
+        other => panic!("no reference for {other}"),
     };
     (status, None)
+}
+
+/// Range of `min` and `max`; `None` if both are missing, or if `min` is above `max`.
+fn count_range(spec: &Value) -> Option<std::ops::RangeInclusive<u64>> {
+    let bound = |name: &str| spec.get(name).and_then(Value::as_u64);
+    let (min, max) = (bound("min"), bound("max"));
+    let range = min.unwrap_or(0)..=max.unwrap_or(u64::MAX);
+    ((min.is_some() || max.is_some()) && !range.is_empty()).then_some(range)
 }
 
 /// Text of the strings in a value that has parts.
@@ -314,6 +331,7 @@ fn content_spec() -> impl Strategy<Value = Value> {
         "starts_with",
         "ends_with",
         "equals",
+        "word_count",
     ]);
     let word =
         || select(vec!["", "a", "b", "A b", "ö", "c", "α", "σ", "\"", "1", "[", "true", "a\na", "{\"a"]);
@@ -325,17 +343,26 @@ fn content_spec() -> impl Strategy<Value = Value> {
         target(),
         prop::option::of(word()),
         prop::option::of(prop::collection::vec(word(), 0..4)),
+        prop::option::of(0..3_u64),
+        prop::option::of(0..3_u64),
         any::<bool>(),
         any::<bool>(),
     )
-        .prop_map(move |(check, target, value, values, case_sensitive, soft)| {
+        .prop_map(move |(check, target, value, values, min, max, case_sensitive, soft)| {
             let mut spec =
                 json!({"check": check, "target": target, "case_sensitive": case_sensitive, "soft": soft});
-            if let Some(value) = value {
+            // Words make a count an error; half of the counts have none, so that their bounds are compared too.
+            let bare = check == "word_count" && case_sensitive;
+            if let Some(value) = value.filter(|_| !bare) {
                 spec["value"] = escaped(check, value).into();
             }
-            if let Some(values) = values {
+            if let Some(values) = values.filter(|_| !bare) {
                 spec["values"] = values.into();
+            }
+            for (name, bound) in [("min", min), ("max", max)] {
+                if let Some(bound) = bound.filter(|_| check == "word_count") {
+                    spec[name] = bound.into();
+                }
             }
             spec
         })

@@ -24,7 +24,7 @@ struct Tree {
 struct Node {
     kind: &'static str,
     name: &'static str,
-    /// Another name of the step; empty if it has none.
+    /// Alias of the step; empty if it has none.
     alias: &'static str,
     agent: &'static str,
     args: Option<Value>,

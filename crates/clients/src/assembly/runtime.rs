@@ -163,7 +163,7 @@ pub async fn serve<H: RuntimeHandler>(
             continue;
         }
         let Some(slot) = connections.admit() else { continue };
-        tokio::spawn(connection::converse(stream, Arc::clone(&options), Arc::clone(&handler), slot));
+        tokio::spawn(connection::serve_connection(stream, Arc::clone(&options), Arc::clone(&handler), slot));
     }
     drop(socket);
     connections.finish(options.grace).await;

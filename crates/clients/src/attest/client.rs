@@ -29,17 +29,17 @@ pub struct ShutdownReport {
     pub statistics: Option<ShutdownResult>,
     /// The reason why there was none.
     pub problem: Option<ClientError>,
-    /// The signal that was needed to end the engine.
+    /// Way in which the engine process ended.
     pub ending: Ending,
     /// The exit status.
     pub status: ExitStatus,
 }
 
-/// The signal that was needed to end an engine.
+/// Outcome of stopping the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// None: the engine exited after `shutdown`.
-    Itself,
+    /// The process exited after `shutdown`, without a signal.
+    Exited,
     /// The signal `SIGTERM`.
     Terminated,
     /// The signal `SIGKILL`.

@@ -127,7 +127,7 @@ impl Process {
     ) {
         let asked = tokio::select! {
             stop = &mut stopped => Some(stop.ok()),
-            () = self.converse(&mut stdin, &mut serials) => None,
+            () = self.exchange(&mut stdin, &mut serials) => None,
         };
         let stop = if let Some(stop) = asked {
             drop(stdin);
@@ -153,7 +153,7 @@ impl Process {
     }
 
     /// Exchanges messages until the engine has exited or closed a stream.
-    async fn converse(&mut self, stdin: &mut ChildStdin, serials: &mut mpsc::Receiver<u64>) {
+    async fn exchange(&mut self, stdin: &mut ChildStdin, serials: &mut mpsc::Receiver<u64>) {
         let Process { child, lines, shared, .. } = self;
         tokio::select! {
             () = read(lines, shared) => {}
@@ -177,7 +177,7 @@ impl Process {
     /// Ends the engine: waits for its exit, then sends `SIGTERM`, then `SIGKILL`.
     async fn end(&mut self, until: Instant, terminate: Option<Duration>) -> io::Result<(Ending, ExitStatus)> {
         if let Some(status) = self.exited(until).await? {
-            return Ok((Ending::Itself, status));
+            return Ok((Ending::Exited, status));
         }
         if let Some(patience) = terminate
             && let Some(pid) = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)

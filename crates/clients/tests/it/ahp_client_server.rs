@@ -79,7 +79,7 @@ async fn bound() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// One server for each network transport, with where and how to call it.
+/// Server for each network transport, with its address and the options of its clients.
 async fn network(
     guard: &Guard,
     credentials: Credentials,
@@ -115,7 +115,7 @@ async fn unix(guard: &Guard, path: &std::path::Path) -> Running {
     Running { stop, task: tokio::spawn(async { serving.await.unwrap() }) }
 }
 
-/// Everything that an agent does.
+/// All requests that an agent sends.
 async fn exercise(client: &AhpClient, guard: &Guard) {
     let harness = client.handshake(vec!["pre_action".to_owned()]).await.unwrap();
     assert_eq!(harness.config.unwrap().batch_size, Some(3));

@@ -64,7 +64,7 @@ async fn the_death_of_the_program_is_noticed_at_once() {
     assert!(started.elapsed() < Duration::from_secs(1));
 }
 
-/// Also when a descendant still holds its output open.
+/// Calls end also when a descendant still holds the output open.
 #[tokio::test]
 async fn the_death_of_the_program_is_noticed_while_its_output_is_held_open() {
     let folder = tempfile::tempdir().unwrap();

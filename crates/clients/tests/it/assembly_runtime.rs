@@ -26,7 +26,7 @@ struct Seen {
     asked: Mutex<Vec<String>>,
     reported: Mutex<Vec<String>>,
     closed: Mutex<Vec<String>>,
-    /// Something was asked, reported or closed.
+    /// Notification of each query, report and closed connection.
     news: Notify,
     /// Lets queries named `gate` through.
     gate: Notify,

@@ -13,7 +13,7 @@ use proctor_clients::attest::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Says that this process is an engine, and which one.
+/// Variable that makes this process an engine, and selects which one.
 pub(crate) const MODE: &str = "PROCTOR_TEST_ENGINE_MODE";
 
 /// The entry point of engine processes; passes at once in the test run itself.
@@ -101,7 +101,7 @@ async fn a_session_from_start_to_end() {
 
     let report = client.shutdown().await.unwrap();
     assert_eq!(report.statistics, Some(ShutdownResult { sessions_completed: 1, assertions_evaluated: 3 }));
-    assert_eq!((report.ending, report.status.code(), report.problem), (Ending::Itself, Some(0), None));
+    assert_eq!((report.ending, report.status.code(), report.problem), (Ending::Exited, Some(0), None));
     assert!(!is_alive(process_id));
 }
 
@@ -327,7 +327,7 @@ async fn garbage_is_counted_and_left_out_and_notifications_are_kept() {
         }
     );
     assert!(client.take_notifications().is_empty());
-    assert_eq!(client.shutdown().await.unwrap().ending, Ending::Itself);
+    assert_eq!(client.shutdown().await.unwrap().ending, Ending::Exited);
 }
 
 #[tokio::test]
@@ -423,7 +423,7 @@ async fn an_engine_that_ignores_signals_too_is_killed() {
 #[tokio::test]
 async fn an_engine_that_leaves_without_a_word_is_told() {
     let report = started("rude").await.shutdown().await.unwrap();
-    assert_eq!((report.ending, report.status.code(), report.statistics), (Ending::Itself, Some(5), None));
+    assert_eq!((report.ending, report.status.code(), report.statistics), (Ending::Exited, Some(5), None));
     let Some(ClientError::Ended(end)) = report.problem else { panic!("{:?}", report.problem) };
     assert_eq!(end.status.unwrap().code(), Some(5));
 }

@@ -35,13 +35,13 @@ pub enum ActionError {
         /// The type that was sent.
         found: &'static str,
     },
-    /// Not an integer, or one that is too large.
+    /// The number is not an integer, or is too large.
     #[error("expected an integer from 0 to {most}")]
     Integer {
         /// The largest value of the member.
         most: u64,
     },
-    /// Not an amount of money.
+    /// The value is not an amount of money.
     #[error("`{0}` is not an amount: write a decimal that is not negative, as in `0.25`")]
     Amount(String),
 }

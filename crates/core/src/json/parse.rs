@@ -25,10 +25,10 @@ pub enum JsonProblem {
     /// The text is not UTF-8.
     #[error("invalid UTF-8")]
     NotUtf8,
-    /// More values than the caller allowed.
+    /// The text has more values than the caller allowed.
     #[error("there are too many values")]
     TooManyValues,
-    /// More than [`MAX_DEPTH`] arrays and objects within each other.
+    /// Arrays and objects are nested deeper than [`MAX_DEPTH`].
     #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
     /// The text is empty or ends after `,`, `:` or `[`.
@@ -40,7 +40,7 @@ pub enum JsonProblem {
     /// Text after the value.
     #[error("something follows the value")]
     TrailingText,
-    /// Another character than the one that the grammar needs.
+    /// A character differs from the one that the grammar needs.
     #[error("expected {0}")]
     Expected(&'static str),
     /// A member name that the object has already, shortened.
@@ -61,7 +61,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Json, JsonError> {
     parse_bounded(text, usize::MAX)
 }
 
-/// At most so many values: a value costs far more memory than the bytes that it is written with.
+/// Parses a text with at most so many values: a value costs far more memory than the bytes that it is written with.
 pub(super) fn parse_bounded(text: &[u8], values: usize) -> Result<Json, JsonError> {
     let text = match std::str::from_utf8(text) {
         Ok(text) => text,
@@ -84,7 +84,7 @@ enum Open {
     Object { members: Vec<(String, Json)>, name: String, seen: HashSet<String> },
 }
 
-/// Above this many members a set finds duplicates; below, a scan is faster.
+/// Number of members above which a set finds duplicates; below, a scan is faster.
 const SCAN_LIMIT: usize = 16;
 
 const FOUR_DIGITS: JsonProblem = JsonProblem::Expected("four hexadecimal digits after `\\u`");

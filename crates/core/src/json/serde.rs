@@ -15,7 +15,7 @@ use super::Json;
 /// A `Json` that does not fit a type, with the pointer to the mismatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeError {
-    /// The RFC 6901 pointer to the place, from the inside out until it is complete.
+    /// The RFC 6901 pointer to the position, from the inside out until it is complete.
     path: Vec<String>,
     message: String,
 }
@@ -56,7 +56,7 @@ impl ShapeError {
         self
     }
 
-    /// The RFC 6901 pointer to the place; empty for the whole value.
+    /// The RFC 6901 pointer to the position; empty for the whole value.
     pub fn pointer(&self) -> String {
         let steps = self.path.iter().rev();
         steps.map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect()

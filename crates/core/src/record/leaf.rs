@@ -11,7 +11,7 @@ pub use view::LeafView;
 /// A leaf that cannot be written or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeafError {
-    /// More bytes than an entry bundle can say.
+    /// The leaf is longer than an entry bundle can say.
     #[error("a leaf of {0} bytes is over the limit of {MAX_LEAF}")]
     TooLarge(usize),
     /// A number that readers with doubles would misread.

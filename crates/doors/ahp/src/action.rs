@@ -18,7 +18,7 @@ pub(crate) const CONFIRMATION: &str = "confirmation";
 
 /// Action read from a payload, with the source location of each field.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Read {
+pub(crate) struct ParsedAction {
     /// The action.
     pub action: Action,
     /// The arguments alone, as sent: reports are compared with them.
@@ -103,10 +103,14 @@ fn decoded(member: &'static str, arguments: &Json) -> Result<Option<Json>, Paylo
 }
 
 /// Reads the action that a `pre_action` proposes.
-pub(crate) fn of_action(event: &AhpEvent) -> Result<Read, PayloadError> {
+pub(crate) fn of_action(event: &AhpEvent) -> Result<ParsedAction, PayloadError> {
     let payload = &event.payload;
-    let mut read =
-        Read { action: base(event), arguments: arguments(payload), sources: Vec::new(), merged: Vec::new() };
+    let mut read = ParsedAction {
+        action: base(event),
+        arguments: arguments(payload),
+        sources: Vec::new(),
+        merged: Vec::new(),
+    };
     if payload.as_object().is_none() {
         read.action.args = payload.clone();
         read.sources.push(("args", Source::Whole));
@@ -144,8 +148,8 @@ pub(crate) fn of_action(event: &AhpEvent) -> Result<Read, PayloadError> {
 }
 
 /// Reads the model call that a `pre_prompt` announces.
-pub(crate) fn of_prompt(event: &AhpEvent) -> Result<Read, PayloadError> {
-    let mut read = Read {
+pub(crate) fn of_prompt(event: &AhpEvent) -> Result<ParsedAction, PayloadError> {
+    let mut read = ParsedAction {
         action: base(event),
         arguments: Json::Null,
         sources: vec![("args", Source::Whole)],
@@ -167,14 +171,14 @@ pub(crate) fn of_prompt(event: &AhpEvent) -> Result<Read, PayloadError> {
 }
 
 /// Reads a requested confirmation as a call of the tool `confirmation`.
-pub(crate) fn of_confirmation(event: &AhpEvent, asked: &ConfirmationEvent) -> Read {
+pub(crate) fn of_confirmation(event: &AhpEvent, asked: &ConfirmationEvent) -> ParsedAction {
     let mut action = base(event);
     action.kind = ActionKind::Custom;
     CONFIRMATION.clone_into(&mut action.name);
     action.args = event.payload.clone();
     action.text.clone_from(&asked.message);
     let sources = vec![("args", Source::Whole), ("text", Source::Member("message"))];
-    Read { action, arguments: Json::Null, sources, merged: Vec::new() }
+    ParsedAction { action, arguments: Json::Null, sources, merged: Vec::new() }
 }
 
 fn base(event: &AhpEvent) -> Action {
@@ -267,7 +271,7 @@ fn unmapped_members(payload: &Json) -> Json {
     if members.is_empty() { Json::Null } else { Json::Object(members) }
 }
 
-impl Read {
+impl ParsedAction {
     /// Merges unmapped payload members into the arguments, so that rules see them and redaction reaches them.
     fn merge_unmapped(&mut self, payload: &Json, member: &'static str) -> Result<(), PayloadError> {
         let names = [&TOOL[..], &ARGUMENTS, &DIRECTORY, &PATH, &MODEL, &TEXTS, &DESCRIPTIVE];

@@ -4,7 +4,7 @@ use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_wire::ahp::{ConfirmationDecision, Decision};
 
-use super::action::Read;
+use super::action::ParsedAction;
 use proctor_engine::Answer;
 
 /// Default `retry_after_ms`, for decisions without one.
@@ -17,8 +17,13 @@ pub(crate) enum ApprovalRequest {
     Repeated,
 }
 
-/// The decision on an action or a prompt.
-pub(crate) fn generic(answer: &Answer, read: &Read, payload: &Json, asked: ApprovalRequest) -> Decision {
+/// Converts an answer to the protocol's generic decision.
+pub(crate) fn generic(
+    answer: &Answer,
+    read: &ParsedAction,
+    payload: &Json,
+    asked: ApprovalRequest,
+) -> Decision {
     let decision = answer.decision();
     let metadata = Some(metadata(answer));
     let block = |reason: String, metadata| Decision::Block { reason, metadata };
@@ -59,7 +64,7 @@ pub(crate) fn generic(answer: &Answer, read: &Read, payload: &Json, asked: Appro
     }
 }
 
-/// The decision on a confirmation.
+/// Converts an answer to the protocol's decision on a confirmation.
 pub(crate) fn confirmation(answer: &Answer) -> ConfirmationDecision {
     let decision = answer.decision();
     let metadata = Some(metadata(answer));

@@ -61,7 +61,7 @@ pub(crate) struct Reported {
 /// Result of binding a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Binding {
-    /// One decision, with the criterion that matched.
+    /// The bound decision, and the criterion that matched.
     One(Open, &'static str),
     /// The oldest of several matches.
     Ambiguous(Open),
@@ -203,7 +203,7 @@ fn pick<'a>(candidates: impl Iterator<Item = &'a Open>, how: &'static str) -> Op
     match (through.as_slice(), others.as_slice()) {
         ([one], _) => Some(Binding::One((*one).clone(), how)),
         ([oldest, ..], _) => Some(Binding::Ambiguous((*oldest).clone())),
-        // Denied, and done all the same: the last of them says it best.
+        // All candidates were denied: bind to the latest.
         ([], [.., last]) => Some(Binding::One((*last).clone(), how)),
         ([], []) => None,
     }

@@ -38,7 +38,7 @@ use proctor_engine::{
     Answer, Engine, EngineError, Proposal, QueueReservation, Report, Spent, Wait, to_its_end,
 };
 
-use action::{CONFIRMATION, DOOR, PayloadError, Read};
+use action::{CONFIRMATION, DOOR, ParsedAction, PayloadError};
 use answer::ApprovalRequest;
 use binding::{Open, OpenDecisions};
 use runs::Runs;
@@ -143,8 +143,8 @@ impl AhpDoor {
         &self,
         caller: Caller,
         event: &AhpEvent,
-        read: Result<Read, PayloadError>,
-    ) -> (Answer, ApprovalRequest, Option<Read>) {
+        read: Result<ParsedAction, PayloadError>,
+    ) -> (Answer, ApprovalRequest, Option<ParsedAction>) {
         let engine = self.engine();
         let deadline = self.deadline();
         let Some(reservation) = self.engine().reserve(deadline).await else {
@@ -215,7 +215,7 @@ impl AhpDoor {
         &self,
         proposal: Proposal,
         deadline: Instant,
-        read: &Read,
+        read: &ParsedAction,
         reservation: QueueReservation,
     ) -> Answer {
         let engine = self.engine();
@@ -244,7 +244,7 @@ impl AhpDoor {
     /// Adds a decision to the open ones, until its outcome is reported.
     fn add_open(
         &self,
-        read: &Read,
+        read: &ParsedAction,
         id: RecordId,
         sequence: u64,
         session: SessionId,
@@ -316,7 +316,7 @@ impl AhpDoor {
         engine.report_recorded(queued, Wait::Task).await.map(|_| ()).map_err(not_recorded)
     }
 
-    /// Records a question together with its answer, and only then gives the answer.
+    /// Records a question together with its answer, and only then answers.
     async fn advised<D: Serialize>(
         &self,
         peer: &Peer,

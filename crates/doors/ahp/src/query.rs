@@ -7,7 +7,6 @@ use proctor_core::id::ApprovalId;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_policy::question::ApprovalState;
-use proctor_policy::state::{ApprovalInfo, Closing};
 
 use super::{AhpDoor, action};
 use crate::failed;
@@ -146,7 +145,7 @@ impl AhpDoor {
         let Some(info) = info.filter(|info| *info.principal == *caller.principal) else {
             return Ok(nothing(format!("approval {id} is not one of yours")));
         };
-        let status = status(&info, self.engine().now());
+        let status = info.status(self.engine().now()).word();
         let answer = Json::object()
             .with("approval_id", id.to_string())
             .with("status", status)
@@ -158,16 +157,5 @@ impl AhpDoor {
             ApprovalState::Waiting => None,
         };
         Ok(QueryResponse { answer, reason, alternatives: None })
-    }
-}
-
-fn status(info: &ApprovalInfo, now: proctor_core::time::Timestamp) -> &'static str {
-    match (&info.closed, &info.state) {
-        (Some((Closing::Used, ..)), _) => "used",
-        (Some((Closing::Replaced, ..)), _) => "replaced",
-        (_, ApprovalState::Refused { .. }) => "refused",
-        (_, ApprovalState::Granted { .. }) if now < info.expires => "granted",
-        (None, ApprovalState::Waiting) if now < info.expires => "waiting",
-        _ => "expired",
     }
 }

@@ -18,7 +18,7 @@ impl RelayedDoor for AhpDoor {
     fn serve(&self, caller: Caller, input: BufReader<UnixStream>, output: UnixStream) {
         let door = self.for_user(caller);
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-        // The greeting's reader may have buffered the first messages.
+        // The handshake's reader may have buffered the first messages.
         let rest = std::io::Cursor::new(input.buffer().to_vec());
         let reading = input.into_inner();
         runtime.block_on(async move {

@@ -17,7 +17,7 @@ pub struct AhpSettings {
     pub socket: Option<PathBuf>,
     /// Events at most this deep.
     pub max_depth: u32,
-    /// At most this many events in a batch.
+    /// Maximum of events in a batch.
     pub batch_size: u64,
     /// Whether events may lack `timestamp` and `depth`.
     pub lenient: bool,

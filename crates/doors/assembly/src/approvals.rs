@@ -92,7 +92,7 @@ impl ApprovalService for AssemblyDoor {
                 };
                 let asked = match notice {
                     Ok(Notice::Asked(id)) => door.asked(&holder, id),
-                    // It fell behind: all that waits is said again.
+                    // The receiver lagged: send every pending approval again.
                     Err(RecvError::Lagged(_)) => door.waiting(&holder),
                     Err(RecvError::Closed) => return,
                     Ok(_) => continue,

@@ -44,7 +44,7 @@ impl Challenges {
     }
 
     /// Consumes a nonce, even if the attempt fails. Returns whether it was issued to this agent and key and has not expired.
-    pub(super) fn burn(&mut self, nonce: &[u8], agent_id: &str, public_key: &str, now: Timestamp) -> bool {
+    pub(super) fn consume(&mut self, nonce: &[u8], agent_id: &str, public_key: &str, now: Timestamp) -> bool {
         let Ok(nonce) = Nonce::try_from(nonce) else { return false };
         let Some(challenge) = self.open.remove(&nonce) else { return false };
         self.by_expiry.remove(&(challenge.expires, nonce));
@@ -78,14 +78,14 @@ mod tests {
             [byte; 32]
         };
         let nonce = open(&mut challenges, 1);
-        assert!(challenges.burn(&nonce, "did", "key", at(29)));
-        assert!(!challenges.burn(&nonce, "did", "key", at(29)), "used up");
+        assert!(challenges.consume(&nonce, "did", "key", at(29)));
+        assert!(!challenges.consume(&nonce, "did", "key", at(29)), "used up");
         let nonce = open(&mut challenges, 2);
-        assert!(!challenges.burn(&nonce, "did", "key", at(30)), "expired");
+        assert!(!challenges.consume(&nonce, "did", "key", at(30)), "expired");
         let nonce = open(&mut challenges, 3);
-        assert!(!challenges.burn(&nonce, "other", "key", at(1)), "another agent");
-        assert!(!challenges.burn(&nonce, "did", "key", at(1)), "burned by the wrong one");
-        assert!(!challenges.burn(&[1; 31], "did", "key", at(1)));
+        assert!(!challenges.consume(&nonce, "other", "key", at(1)), "another agent");
+        assert!(!challenges.consume(&nonce, "did", "key", at(1)), "consumed by the wrong one");
+        assert!(!challenges.consume(&[1; 31], "did", "key", at(1)));
         assert!(challenges.open.is_empty() && challenges.by_expiry.is_empty());
     }
 

@@ -109,7 +109,7 @@ enum State {
     Refused(QueuedRecords, &'static str, String),
     /// Malformed request.
     Invalid(Status),
-    /// Not evaluated: the queue was full, or the state unavailable.
+    /// An answer without evaluation: the queue was full, or the state unavailable.
     Unanswered(Answer),
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proctor_core::time::Timestamp;
 
-/// Latest sign of life of one agent.
+/// Latest heartbeat of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Heartbeat {
     at: Timestamp,
@@ -18,7 +18,7 @@ pub(super) struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Records a sign of life. Returns whether the agent was recorded as offline before.
+    /// Records a heartbeat. Returns whether the agent was recorded as offline before.
     pub(super) fn beat(&mut self, principal: &str, at: Timestamp, known_offline: bool) -> bool {
         match self.latest.get_mut(principal) {
             Some(heartbeat) => {
@@ -39,7 +39,7 @@ impl Heartbeats {
         }
     }
 
-    /// Returns the agents without a sign of life since `limit`, each of them once.
+    /// Returns the agents without a heartbeat since `limit`, each of them once.
     pub(super) fn take_overdue(&mut self, limit: Timestamp) -> Vec<String> {
         let overdue =
             self.latest.iter_mut().filter(|(_, heartbeat)| !heartbeat.is_offline && heartbeat.at < limit);
@@ -51,7 +51,7 @@ impl Heartbeats {
             .collect()
     }
 
-    /// Makes an agent overdue again, after its offline state could not be recorded.
+    /// Marks an agent as overdue again, after its offline state could not be recorded.
     pub(super) fn retry(&mut self, principal: &str) {
         if let Some(heartbeat) = self.latest.get_mut(principal) {
             heartbeat.is_offline = false;

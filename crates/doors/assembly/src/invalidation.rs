@@ -22,7 +22,7 @@ const UNSENT: usize = 64;
 /// Length limit of a runtime's name, in bytes.
 const MAX_NAME: usize = 256;
 
-/// Limit of `last_seq_seen`, which leaves room for later numbers.
+/// Limit of `last_seq_seen`, so that later numbers cannot overflow.
 const MAX_SEEN: u64 = u64::MAX / 2;
 
 #[tonic::async_trait]

@@ -135,7 +135,7 @@ impl AssemblyDoor {
             }
         }
         let (nonce, now) = (&request.registration_nonce, self.engine().now());
-        if !lock(&self.inner.challenges).burn(nonce, &id.agent_id, &request.public_key, now) {
+        if !lock(&self.inner.challenges).consume(nonce, &id.agent_id, &request.public_key, now) {
             return Err(Status::unauthenticated(
                 "the nonce is unknown, used, expired or another agent's: request a challenge first",
             ));
@@ -189,7 +189,7 @@ impl AssemblyDoor {
         }
     }
 
-    /// Processes a sign of life, and records that an offline agent is back online.
+    /// Processes a heartbeat, and records that an offline agent is back online.
     pub(super) async fn record_heartbeat(&self, agent: &AgentInfo) {
         if self.has_returned(agent) {
             self.record_online(agent).await;
@@ -203,7 +203,7 @@ impl AssemblyDoor {
 
     /// Records that an agent is back online.
     pub(super) async fn record_online(&self, agent: &AgentInfo) {
-        // If this cannot be recorded, the next sign of life tries again.
+        // If this cannot be recorded, the next heartbeat tries again.
         if self.record_agents(vec![AgentEvent::about(agent, "online", DOOR)]).await.is_err() {
             lock(&self.inner.heartbeats).untrack(&agent.principal);
         }

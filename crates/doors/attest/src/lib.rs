@@ -41,7 +41,7 @@ const SESSIONS: &str = "proctor_sessions";
 /// Default number of scores in a drift report.
 const DRIFT_WINDOW: usize = 50;
 
-/// One session of the engine.
+/// Session of the engine.
 pub struct AttestDoor {
     evaluator: Evaluator,
     recorder: Recorder,

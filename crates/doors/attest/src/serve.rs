@@ -235,7 +235,7 @@ enum Next {
 /// Size of one read, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Once a line has this many bytes, the buffer grows to the longest line at once.
+/// Line length, in bytes, at which the buffer grows to the longest line at once.
 const LONG_LINE: usize = 256 * 1024;
 
 /// A larger buffer is shrunk when its long line is done.
@@ -277,13 +277,13 @@ impl<R: Read> Lines<R> {
             if self.filled - self.begin > MAX_LINE {
                 return self.skip();
             }
-            looked -= self.make_room();
+            looked -= self.compact();
             self.fill();
         }
     }
 
     /// Moves the current line to the front of the buffer, and returns by how many bytes.
-    fn make_room(&mut self) -> usize {
+    fn compact(&mut self) -> usize {
         let moved = self.begin;
         if moved > 0 {
             self.buffer.copy_within(self.begin..self.filled, 0);
@@ -354,7 +354,7 @@ impl<R: Read> Lines<R> {
 mod tests {
     use super::*;
 
-    /// Gives a text in pieces of the given length.
+    /// Reader that returns a text in pieces of the given length.
     struct Pieces<'a>(&'a [u8], usize);
 
     impl Read for Pieces<'_> {

@@ -17,9 +17,8 @@ use proctor_engine::access::local_caller;
 use proctor_engine::owner::RelayedDoor;
 use proctor_engine::{Engine, Proposal, Undelivered};
 
-use message::{Content, read_message};
-
 pub use in_flight::InFlightBytes;
+pub use message::{Content, Message, MessageError, read_message};
 
 /// Bound of the queue between reader and writer. A full queue stops the reader, so a client that does not read its answers is not served
 /// further.

@@ -5,53 +5,96 @@ use proctor_core::json::{Json, JsonError};
 use proctor_engine::{Ending, Outcome, Report, Spent};
 use rust_decimal::Decimal;
 
-pub(crate) struct Message {
+/// A parsed line.
+#[derive(Debug)]
+pub struct Message {
+    /// Name of the agent, as claimed.
     pub agent: String,
+    /// Name of the session.
     pub session: String,
+    /// The caller's `ref`, returned with the answer.
     pub reference: Option<Json>,
+    /// The action or the report.
     pub content: Content,
 }
 
-pub(crate) enum Content {
+/// Content of a message.
+#[derive(Debug)]
+pub enum Content {
+    /// An action to decide.
     Action(Box<Action>),
+    /// An outcome or an observation to record.
     Report(Report),
 }
 
 /// Refusal of a line as malformed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum MessageError {
+pub enum MessageError {
+    /// The line is not JSON.
     #[error("not JSON: {0}")]
     NotJson(JsonError),
+    /// The line is JSON, but not an object.
     #[error("a line holds one JSON object")]
     NotAnObject,
+    /// The line names a door.
     #[error("`door` is not for the caller to say")]
     Door,
+    /// The line has an action and a report.
     #[error("an action cannot be sent together with `outcome` or `observation`")]
     ActionAndReport,
+    /// Members of the action are invalid.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Action(Vec<ActionProblem>),
+    /// A member is not a string.
     #[error("`{name}` is a string, this is {found}")]
-    NotAString { name: &'static str, found: &'static str },
+    NotAString {
+        /// The member.
+        name: &'static str,
+        /// Type of its value.
+        found: &'static str,
+    },
+    /// The cost of an outcome is not an amount.
     #[error("`outcome.cost_usd` is not an amount")]
     Cost,
+    /// The tokens of an outcome are not a whole number.
     #[error("`outcome.tokens` is not a number of tokens")]
     Tokens,
+    /// `ok` of an outcome is not a boolean.
     #[error("`outcome.ok` is true or false")]
     NotBoolean,
+    /// The decision of an outcome is missing, or not an identifier.
     #[error("`outcome.decision_id` is the `decision_id` of an answer")]
     DecisionId,
+    /// An observation has no code.
     #[error("`observation.code` says what kind of thing it is")]
     Code,
+    /// A report is not an object.
     #[error("`{0}` is an object")]
     ReportNotAnObject(&'static str),
+    /// A report has an unknown member that resembles a known one.
     #[error("unknown member `{report}.{name}`: did you mean `{nearest}`?")]
-    MisspeltMember { report: &'static str, name: String, nearest: &'static str },
+    MisspeltMember {
+        /// `outcome` or `observation`.
+        report: &'static str,
+        /// The unknown member.
+        name: String,
+        /// The known member that it resembles.
+        nearest: &'static str,
+    },
+    /// A report has an unknown member.
     #[error("unknown member `{report}.{name}`: known are {}", .known.join(", "))]
-    UnknownMember { report: &'static str, name: String, known: &'static [&'static str] },
+    UnknownMember {
+        /// `outcome` or `observation`.
+        report: &'static str,
+        /// The unknown member.
+        name: String,
+        /// All members that the report may have.
+        known: &'static [&'static str],
+    },
 }
 
 /// Parses a line: an action with `session`, `agent` and `ref` beside its own members, or a report in `outcome` or `observation`.
-pub(crate) fn read_message(line: &[u8], door: &str) -> Result<Message, MessageError> {
+pub fn read_message(line: &[u8], door: &str) -> Result<Message, MessageError> {
     let value = Json::parse(line).map_err(MessageError::NotJson)?;
     let Json::Object(members) = value else { return Err(MessageError::NotAnObject) };
     let mut message = Message {

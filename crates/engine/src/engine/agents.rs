@@ -13,16 +13,16 @@ use super::queued::RecordDraft;
 use super::{Engine, EngineError, Inner, QueueReservation, QueuedRecords, Wait, to_its_end, waiting};
 use crate::orders::agent_text;
 
-/// Something that happens to an agent. What the codes mean stands in `proctor_policy::state`.
+/// A change of an agent's registration or status, to be recorded. The codes are defined in `proctor_policy::state`.
 #[derive(Debug, Clone, Default)]
 pub struct AgentEvent {
     /// The agent concerned; empty for operations.
     pub principal: String,
-    /// Its identifier.
+    /// The agent's identifier.
     pub agent: String,
-    /// Its team.
+    /// The agent's team.
     pub team: String,
-    /// Its organisation.
+    /// The agent's organisation.
     pub org: String,
     /// Kind of the event.
     pub code: &'static str,
@@ -32,7 +32,7 @@ pub struct AgentEvent {
     pub reason: String,
     /// Registration data.
     pub registration: Option<Box<Registration>>,
-    /// The policy that it is told of.
+    /// The policy that the agent is told of.
     pub policy: Option<Digest>,
     /// The door.
     pub door: &'static str,
@@ -41,7 +41,7 @@ pub struct AgentEvent {
 }
 
 impl AgentEvent {
-    /// Something that happens to a known agent.
+    /// An event with the identity of a registered agent.
     pub fn about(agent: &AgentInfo, code: &'static str, door: &'static str) -> AgentEvent {
         AgentEvent {
             principal: agent.principal.clone(),
@@ -74,15 +74,15 @@ pub enum Notice {
         /// `op_paused`, `op_resumed` or `op_terminated`.
         code: &'static str,
     },
-    /// Another policy is in force.
+    /// The policy in force has changed.
     Policy,
-    /// A person is asked.
+    /// An approval waits for an approver.
     Asked(proctor_core::id::ApprovalId),
-    /// A person has decided: whether it is allowed.
+    /// An approver has decided; true if the action is allowed.
     Decided(proctor_core::id::ApprovalId, bool),
 }
 
-/// Notices queued for a slow follower; beyond them it has to read the state again.
+/// Notices queued for a slow subscriber; beyond them it has to read the state again.
 pub(super) const NOTICES: usize = 4096;
 
 impl Engine {
@@ -91,17 +91,17 @@ impl Engine {
         self.notices.subscribe()
     }
 
-    pub(super) fn tell(&self, notice: Notice) {
-        // Nobody may be listening.
+    pub(super) fn publish(&self, notice: Notice) {
+        // Sending fails if there is no subscriber.
         let _ = self.notices.send(notice);
     }
 
-    /// Looks at the registry.
+    /// Reads the registry under the lock.
     pub fn look_up<T>(&self, look: impl FnOnce(&Registry) -> T) -> Result<T, EngineError> {
         Ok(look(self.lock()?.state.registry()))
     }
 
-    /// Changes the registry: `change` sees it as it is, and what it gives has its place in the queue before anything else changes.
+    /// Enqueues the records that `change` returns, under the same lock.
     pub fn change_agents<T, E: From<EngineError>>(
         &self,
         reservation: QueueReservation,
@@ -121,21 +121,21 @@ impl Engine {
         notices: Vec<Notice>,
     ) -> Result<(), NotRecorded> {
         let engine = Arc::clone(self);
-        let told = to_its_end(async move { engine.tell_changed(queued, notices, Wait::Task).await });
+        let told = to_its_end(async move { engine.publish_changed(queued, notices, Wait::Task).await });
         told.await.map(|_| ())
     }
 
-    async fn tell_changed(
+    async fn publish_changed(
         &self,
         queued: QueuedRecords,
         notices: Vec<Notice>,
         wait: Wait,
     ) -> Result<Vec<Receipt>, NotRecorded> {
         let recorded = self.all_recorded(queued, wait).await;
-        // Also if it is not known yet: whoever follows looks.
+        // Also if the commit is not known yet: subscribers read the state.
         if matches!(recorded, Ok(_) | Err(NotRecorded::Unknown)) {
             for notice in notices {
-                self.tell(notice);
+                self.publish(notice);
             }
         }
         recorded
@@ -149,7 +149,7 @@ impl Engine {
         let reservation =
             self.reserve_blocking(self.due()).map_err(|full| EngineError::from(NotRecorded::from(full)))?;
         let (queued, notices, value) = self.change_agents(reservation, change)?;
-        let recorded = waiting::now(self.tell_changed(queued, notices, Wait::Thread));
+        let recorded = waiting::block_on_ready(self.publish_changed(queued, notices, Wait::Thread));
         let receipts = recorded.map_err(EngineError::from)?;
         Ok((receipts.first().map(Receipt::seq), value))
     }
@@ -184,7 +184,7 @@ impl Engine {
         RecordDraft::new(envelope, event.body.as_ref().map(cut))
     }
 
-    /// A suspension that a decision gave cause for; none if the agent is suspended for that already.
+    /// A suspension that a decision causes; none if the agent is suspended for that cause already.
     pub(super) fn suspension(
         &self,
         inner: &Inner,
@@ -192,7 +192,7 @@ impl Engine {
         (cause, reason): (&'static str, String),
     ) -> Option<(RecordDraft, Notice)> {
         let known = inner.state.registry().get(&decided.principal);
-        // Once is enough: it stays suspended until the cause is gone.
+        // One record is enough: the agent stays suspended until the cause is gone.
         if known.is_some_and(|agent| agent.suspended.iter().any(|(known, _)| known == cause)) {
             return None;
         }

@@ -21,7 +21,7 @@ pub enum ApprovalRefusal {
     /// No such approval.
     #[error("approval {0} is not known here: `proctor approve list` shows those that wait")]
     Unknown(ApprovalId),
-    /// Another approver decided first.
+    /// An approver has already decided.
     #[error("approval {0} is already decided")]
     Decided(ApprovalId),
     /// Too late.
@@ -45,7 +45,7 @@ pub enum ApprovalRefusal {
 }
 
 impl Engine {
-    /// Carries out a person's signed decision. Gives the order and the sequence of its record.
+    /// Carries out a person's signed decision. Returns the order and the sequence of its record.
     pub fn decide_approval(
         &self,
         signed: &str,
@@ -60,13 +60,13 @@ impl Engine {
         let body =
             Json::object().with("approver", order.approver.as_str()).with("signed", order.note.as_str());
         let approver = format!("approver:{}", order.approver);
-        let allowed = statement.verdict.word() == "allow";
+        let allowed = statement.decision.word() == "allow";
         let sequence = self.decide_as(&approver, statement.approval, allowed, &statement.reason, &body)?;
         Ok((order, sequence))
     }
 
     /// Records the decision of an approver whose credential has been checked: a principal `approver:NAME`, or an agent where agents may
-    /// approve. Gives the sequence of its record.
+    /// approve. Returns the sequence of its record.
     pub fn decide_as(
         &self,
         approver: &str,
@@ -117,19 +117,19 @@ impl Engine {
         self.decided.send_modify(|count| *count = count.wrapping_add(1));
         match recorded {
             Ok(receipt) => {
-                self.tell(Notice::Decided(id, allowed));
+                self.publish(Notice::Decided(id, allowed));
                 Ok(receipt.seq())
             }
             Err(NotRecorded::Once { .. }) => Err(ApprovalRefusal::Decided(id)),
             Err(NotRecorded::Unknown) => {
-                self.tell(Notice::Decided(id, allowed));
+                self.publish(Notice::Decided(id, allowed));
                 Err(ApprovalRefusal::NotRecorded(NotRecorded::Unknown.into()))
             }
             Err(problem) => Err(ApprovalRefusal::NotRecorded(problem.into())),
         }
     }
 
-    /// Records, once, that nobody decided in time, and tells those who follow; the asker hears of it when it asks again.
+    /// Records once that an approval expired, and notifies subscribers; the asker is told when it asks again.
     pub fn expire(&self, id: ApprovalId) -> Result<(), EngineError> {
         let mut inner = self.lock_for_append(self.try_reserve()?)?;
         let mut envelope = self.envelope(RecordKind::Approval);
@@ -151,7 +151,7 @@ impl Engine {
         envelope.once = Some(once);
         envelope.links = vec![info.seq_of_ask];
         drop(self.append(&mut inner, envelope, None, None));
-        self.tell(Notice::Decided(id, false));
+        self.publish(Notice::Decided(id, false));
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl Engine {
 /// The first record that asked for an approval.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// Its sequence.
+    /// Sequence of the record.
     pub sequence: u64,
     /// Approvers who may decide; empty: any approver.
     pub approvers: Vec<String>,

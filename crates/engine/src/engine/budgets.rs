@@ -18,7 +18,7 @@ use super::queued::RecordDraft;
 use super::reservation::AppendGuard;
 use super::{Engine, EngineError, Inner, Notice};
 
-/// The cause of a suspension that a budget gives.
+/// Cause of suspensions by a budget.
 const BUDGET: &str = "budget";
 
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -40,7 +40,7 @@ impl Engine {
         }
     }
 
-    /// Lifts a suspension that a budget caused when the budget is open again. Gives the notice that is due once that is on record.
+    /// Lifts a suspension that a budget caused when the budget is open again. Returns the notice that is due once that is on record.
     pub(super) fn end_budget_suspension(
         &self,
         inner: &mut AppendGuard<'_>,
@@ -81,7 +81,7 @@ impl Engine {
         Some((RecordDraft::new(envelope, None), Notice::Order { principal, code: "resumed", reason }))
     }
 
-    /// Looks whether an agent's budget is open again, outside of a decision.
+    /// Checks whether an agent's budget has capacity again, outside of a decision.
     pub async fn refresh_budget(self: &Arc<Engine>, caller: &Caller) -> Result<(), EngineError> {
         let policy = self.policy();
         let Some(reservation) = self.reserve(self.due()).await else { return Err(NotRecorded::Full.into()) };
@@ -110,7 +110,7 @@ impl Engine {
             .collect()
     }
 
-    /// One for each limit, window and threshold: several documents may have the same limit.
+    /// Alarms for each crossed limit, window and threshold: several documents may have the same limit.
     fn crossing_records(&self, inner: &Inner, about: &Envelope, crossings: &[Crossing]) -> Vec<RecordDraft> {
         let mut records: Vec<RecordDraft> = Vec::new();
         for crossing in crossings {
@@ -143,7 +143,7 @@ impl Engine {
         self.crossing_records(inner, about, &crossed)
     }
 
-    /// Once for each limit, window and threshold: what was given back and spent again is no news.
+    /// Alarm for a crossed threshold, once for each limit and window: amounts that were given back and spent again do not repeat it.
     fn crossing_record(&self, inner: &Inner, about: &Envelope, crossing: &Crossing) -> Option<RecordDraft> {
         let owner = match crossing.account {
             Account::Agent => crossing.above.as_ref().unwrap_or(&about.principal),

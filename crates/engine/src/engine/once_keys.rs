@@ -7,7 +7,7 @@ use super::{Engine, EngineError, Inner};
 /// Keys that are remembered: more than the writer's queue can hold, so that what is forgotten here is in the ledger or refused.
 const MOST: usize = 16_384;
 
-/// The most recently queued keys, with their sequences. Restoring the state clears them: what was queued then has been refused.
+/// Cache of the most recently queued keys, with their sequences. Restoring the state clears them: what was queued then has been refused.
 #[derive(Default)]
 pub(super) struct QueuedKeys {
     keys: HashMap<String, u64>,

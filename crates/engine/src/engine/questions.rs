@@ -54,7 +54,7 @@ impl Engine {
         Ok(self.lock()?.state.approval(id).cloned())
     }
 
-    /// Looks at all approvals that are kept, and at the registry.
+    /// Reads all approvals that are kept, and the registry, under the lock.
     pub fn look_at_approvals<T>(
         &self,
         look: impl FnOnce(&mut dyn Iterator<Item = &ApprovalInfo>, &Registry) -> T,
@@ -125,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// Tells when people decide: the number changes with each decision.
+    /// Counter of approver decisions: it changes with each of them.
     pub fn decisions_of_people(&self) -> tokio::sync::watch::Receiver<u64> {
         self.decided.subscribe()
     }

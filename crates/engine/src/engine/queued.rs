@@ -91,7 +91,7 @@ impl Engine {
     /// Queues a group of records and waits for it on the calling thread.
     pub(super) fn record_all(&self, records: Vec<RecordDraft>) -> Result<Vec<Receipt>, NotRecorded> {
         let reservation = self.reserve_blocking(self.due())?;
-        waiting::now(self.all_recorded(self.enqueue(reservation, records), Wait::Thread))
+        waiting::block_on_ready(self.all_recorded(self.enqueue(reservation, records), Wait::Thread))
     }
 
     fn enqueue_rest(

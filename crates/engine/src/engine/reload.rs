@@ -13,7 +13,7 @@ use super::{Engine, EngineError};
 pub enum Reload {
     /// The sources are the ones in force.
     Unchanged,
-    /// Another policy is in force now.
+    /// The new policy is in force.
     Loaded,
     /// The old policy stays.
     Refused(Vec<Problem>),
@@ -30,7 +30,7 @@ impl Engine {
                 // Recorded first: no decision may rest on a policy that the ledger does not hold.
                 Ok(()) => {
                     self.policy.store(std::sync::Arc::new(policy));
-                    self.tell(super::Notice::Policy);
+                    self.publish(super::Notice::Policy);
                     Reload::Loaded
                 }
                 Err(problem) => Reload::NotRecorded(problem),

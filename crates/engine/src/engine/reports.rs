@@ -13,32 +13,32 @@ use super::reservation::AppendGuard;
 use super::{Engine, EngineError, Inner, QueueReservation, QueuedRecords, Wait, waiting};
 use crate::orders::agent_text;
 
-/// Something that an agent reports.
+/// A report of an agent: an outcome or an observation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
     /// The outcome of an action.
     Outcome(Outcome),
-    /// Anything else.
+    /// An observation: a code and data.
     Observation {
         /// Code of the event.
         code: String,
         /// Data of the event.
         data: Json,
-        /// Alarms that it gives cause for: code, and what is wrong.
+        /// Alarms that the report causes: code and description.
         alarms: Vec<(&'static str, String)>,
         /// Cost, if no decision reserved it.
         spent: Spent,
     },
 }
 
-/// Something that an agent reports under an identifier of its own: recorded once, whole.
+/// An event with a client-chosen identifier, recorded once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// The identifier; unique for the principal.
     pub id: String,
-    /// The thing itself.
+    /// Data of the event.
     pub data: Json,
-    /// Record and sequence of the decision that it is the outcome of, if it binds to one.
+    /// Record and sequence of the decision that the event is the outcome of, if it binds to one.
     pub decision: Option<(RecordId, u64)>,
     /// Ending of the decided action.
     pub ending: Ending,
@@ -85,11 +85,11 @@ struct Observed {
 /// Ending of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It succeeded.
+    /// Success.
     Ok,
-    /// It failed.
+    /// Failure.
     Failed,
-    /// Nobody said.
+    /// Not reported.
     Unknown,
 }
 
@@ -104,7 +104,7 @@ impl Ending {
 }
 
 impl Engine {
-    /// Records a report; secrets are cut like everywhere else. Gives the receipt of the record.
+    /// Records a report; secrets are cut like everywhere else. Returns the receipt of the record.
     pub fn report(
         &self,
         caller: &Caller,
@@ -115,10 +115,10 @@ impl Engine {
     ) -> Result<Receipt, EngineError> {
         let reservation = self.reserve_blocking(self.due()).map_err(NotRecorded::from)?;
         let queued = self.enqueue_report(reservation, caller, agent, session, door, report)?;
-        waiting::now(self.report_recorded(queued, Wait::Thread))
+        waiting::block_on_ready(self.report_recorded(queued, Wait::Thread))
     }
 
-    /// Gives a report its place in the queue.
+    /// Enqueues a report.
     pub fn enqueue_report(
         &self,
         reservation: QueueReservation,
@@ -141,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// Waits until a report is on record. Gives the receipt of its first record.
+    /// Waits until a report is on record. Returns the receipt of its first record.
     pub async fn report_recorded(&self, queued: QueuedRecords, wait: Wait) -> Result<Receipt, EngineError> {
         match self.all_recorded(queued, wait).await.map(|receipts| receipts.into_iter().next()) {
             Ok(Some(receipt)) => Ok(receipt),
@@ -173,20 +173,20 @@ impl Engine {
         let body = Json::object().with("data", data).to_string().into_bytes();
         let mut records = vec![RecordDraft::new(envelope.clone(), Some(body))];
         for (code, problem) in alarms {
-            let alarm = self.beside(&envelope, RecordKind::Alarm, code, None, Vec::new());
+            let alarm = self.companion(&envelope, RecordKind::Alarm, code, None, Vec::new());
             let problem = proctor_policy::prepare::redact_text(&policy, problem);
             let body = Json::object().with("problem", problem).to_string().into_bytes();
             records.push(RecordDraft::about_first(alarm, Some(body)));
         }
         let amounts = differences(&[], spent.tokens, spent.cost_usd);
         if !amounts.is_empty() {
-            let settlement = self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
+            let settlement = self.companion(&envelope, RecordKind::Settlement, "", None, amounts.clone());
             records.push(RecordDraft::about_first(settlement, None));
         }
         Ok(self.enqueue_spent(&mut self.lock_for_append(reservation)?, caller, records, &amounts))
     }
 
-    /// Gives a reported event its place in the queue; `None` if it is on record already.
+    /// Enqueues an event; `None` if it is on record already.
     pub fn enqueue_event(
         &self,
         reservation: QueueReservation,
@@ -206,7 +206,7 @@ impl Engine {
             session: session.to_owned(),
         };
         let data = proctor_policy::prepare::redact_json(&self.policy(), &event.data);
-        // One lock from looking to placing: two reports on the same thing must not both be the first.
+        // One lock from lookup to append: two reports of the same event must not both be the first.
         let mut inner = self.lock_for_append(reservation)?;
         if self.first_with(&inner, &once)?.is_some() {
             return Ok(None);
@@ -244,7 +244,7 @@ impl Engine {
                 let amounts = differences(&[], event.spent.tokens, event.spent.cost_usd);
                 if !amounts.is_empty() {
                     let settlement =
-                        self.beside(&envelope, RecordKind::Settlement, "", None, amounts.clone());
+                        self.companion(&envelope, RecordKind::Settlement, "", None, amounts.clone());
                     records.push(RecordDraft::about_first(settlement, None));
                 }
                 amounts
@@ -253,7 +253,7 @@ impl Engine {
         Ok(Some(self.enqueue_spent(&mut inner, caller, records, &amounts)))
     }
 
-    /// Gives records and the alarms that their amounts cause their places in the queue.
+    /// Enqueues records, with the alarms that their amounts cause.
     fn enqueue_spent(
         &self,
         inner: &mut AppendGuard<'_>,
@@ -336,19 +336,19 @@ impl Engine {
         let mut records = vec![RecordDraft::new(envelope.clone(), Some(body.to_string().into_bytes()))];
         if !amounts.is_empty() {
             let once = Some(format!("settlement:{decision}"));
-            let settlement = self.beside(&envelope, RecordKind::Settlement, "", once, amounts.clone());
+            let settlement = self.companion(&envelope, RecordKind::Settlement, "", once, amounts.clone());
             records.push(RecordDraft::new(settlement, None));
         }
         if denied {
-            let alarm = self.beside(&envelope, RecordKind::Alarm, "denied_but_done", None, Vec::new());
+            let alarm = self.companion(&envelope, RecordKind::Alarm, "denied_but_done", None, Vec::new());
             records.push(RecordDraft::new(alarm, None));
         }
         // All of them are on record before the agent hears of it.
         Ok((records, amounts))
     }
 
-    /// A record about the same thing as another.
-    fn beside(
+    /// An envelope that copies session and principal of another.
+    fn companion(
         &self,
         envelope: &Envelope,
         kind: RecordKind,
@@ -370,7 +370,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Erases the body of a record. Gives the sequence of the erasure's own record.
+    /// Erases the body of a record. Returns the sequence of the erasure's own record.
     pub fn erase(&self, sequence: u64, by: &str, reason: &str) -> Result<u64, EngineError> {
         let reservation = self.reserve_blocking(self.due()).map_err(NotRecorded::from)?;
         let mut inner = self.lock_for_append(reservation)?;

@@ -16,8 +16,8 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// Result of a queued decision, at most until this moment. Its caller is told deny then, so the record, should it still be written, is
-    /// followed by one that retracts it. A caller that goes away is told nothing, and the record stands.
+    /// Waits for a decision's commit until the deadline; a later commit is retracted, because the caller is told deny. A caller that goes
+    /// away is told nothing, and the record stands.
     pub(super) async fn decided(self, pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
         match self {
             Wait::Thread => pending.wait_until(deadline),
@@ -25,7 +25,7 @@ impl Wait {
         }
     }
 
-    /// Result of a queued report, at most until this moment. The record stands, whether or not its caller hears of it.
+    /// Waits for a report's commit until the deadline; the record stands, whether or not its caller hears of it.
     pub(super) async fn recorded(self, pending: Pending, deadline: Instant) -> Result<Receipt, NotRecorded> {
         match self {
             Wait::Thread => pending.wait_or_leave(deadline),
@@ -40,7 +40,7 @@ async fn in_time(mut pending: Pending, deadline: Instant) -> Result<Result<Recei
     settled.map_err(|_elapsed| pending)
 }
 
-/// Wraps a future that, if it is dropped before its end, is completed in a task of its own: followers hear of what is recorded even if
+/// Wraps a future that, if it is dropped before its end, is completed in a task of its own: subscribers are notified of a commit even if
 /// the caller goes away.
 pub fn to_its_end<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> ToItsEnd<T> {
     ToItsEnd(Some(Box::pin(future)))
@@ -70,8 +70,8 @@ impl<T: Send + 'static> Drop for ToItsEnd<T> {
     }
 }
 
-/// Runs a future that waits as a thread does, and so never has to be polled twice.
-pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
+/// Polls once a future that blocks its thread instead of returning `Pending`.
+pub(super) fn block_on_ready<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {

@@ -40,7 +40,7 @@ impl Arguments {
     }
 }
 
-/// Takes arguments apart. Wrappers stop at the first operand; other programs (`permute`) take options anywhere.
+/// Parses arguments. Wrappers stop at the first operand; other programs (`permute`) take options anywhere.
 pub(super) fn read(words: &[Word], options: &Options, permute: bool) -> Arguments {
     let mut found = Arguments::default();
     let mut rest = words.iter();

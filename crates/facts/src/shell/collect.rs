@@ -10,7 +10,7 @@ const MAX_WORK: usize = 8 * 1024 * 1024;
 /// Longest text of an unknown entry, in characters.
 const MAX_NOTE_CHARS: usize = 200;
 /// Most entries that a list may have.
-const MAX_ENTRIES: usize = 16 * 1024;
+const MAX_COLLECTED: usize = 16 * 1024;
 /// Most directories that a relative path is joined with.
 const MAX_DIRECTORIES: usize = 8;
 
@@ -80,7 +80,7 @@ impl Collector {
         self.stopped
     }
 
-    /// Goes one level deeper. On `false` nothing more is read and [`Collector::leave`] must not be called.
+    /// Enters a nesting level; false at the limit. On `false` nothing more is read and [`Collector::leave`] must not be called.
     pub(super) fn enter(&mut self) -> bool {
         if self.depth >= MAX_DEPTH {
             self.stop("nested deeper than 32 levels");
@@ -90,7 +90,7 @@ impl Collector {
         !self.stopped
     }
 
-    /// Comes back from one level deeper.
+    /// Leaves a nesting level.
     pub(super) fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
@@ -108,10 +108,10 @@ impl Collector {
         self.stopped = true;
     }
 
-    /// Records that something could not be determined.
+    /// Records an unknown fact.
     pub(super) fn note(&mut self, kind: &str, detail: &str) {
         // After a limit the rest looks unbalanced, which would only distract from the reason.
-        if self.stopped || self.facts.unknown.len() >= MAX_ENTRIES {
+        if self.stopped || self.facts.unknown.len() >= MAX_COLLECTED {
             return;
         }
         let mut entry: String = format!("{kind}: ");
@@ -131,7 +131,7 @@ impl Collector {
         let text = texts.join(" ");
         // A word costs far more than its characters: it is copied for every wrapper around it.
         self.charge(text.len().saturating_add(texts.len().saturating_mul(32)));
-        if self.facts.commands.len() >= MAX_ENTRIES {
+        if self.facts.commands.len() >= MAX_COLLECTED {
             self.stop("too many commands");
         }
         if self.stopped || texts.is_empty() {
@@ -187,7 +187,7 @@ impl Collector {
                 Effect::Read => &mut self.facts.reads,
                 Effect::Delete => &mut self.facts.deletes,
             };
-            if list.len() < MAX_ENTRIES {
+            if list.len() < MAX_COLLECTED {
                 list.push(path);
             } else {
                 self.stop("too many files");

@@ -22,7 +22,7 @@ pub(super) enum Program {
     Script(Word),
     /// Standard input.
     Input,
-    /// None that could be seen, or none at all.
+    /// No code, or none that could be found.
     Nothing,
 }
 

@@ -131,7 +131,7 @@ impl Parser<'_> {
         self.skip_lines();
     }
 
-    /// Skips `()` after a function's name; `false` if this is something else.
+    /// Skips `()` after a function's name; `false` if other text follows.
     pub(super) fn function_parentheses(&mut self) -> bool {
         let start = self.position;
         if self.peek() == Some('(') {

@@ -6,7 +6,7 @@ use super::grammar::{AndOr, Frame};
 use super::redirect::HereDocument;
 use super::word::{Kind, Word};
 
-/// One pass over one piece of code. Nested substitutions are parsed by the same parser, code strings by another.
+/// Parser of one piece of code, in one pass. Nested substitutions are parsed by the same parser, code strings by another.
 pub(super) struct Parser<'a> {
     pub(super) characters: &'a [char],
     pub(super) position: usize,
@@ -66,7 +66,7 @@ impl Parser<'_> {
         self.peek_at(0)
     }
 
-    /// The character that many places ahead.
+    /// The character at that offset ahead.
     pub(super) fn peek_at(&self, offset: usize) -> Option<char> {
         if self.collector.is_stopped() {
             return None;
@@ -74,7 +74,6 @@ impl Parser<'_> {
         self.characters.get(self.position.saturating_add(offset)).copied()
     }
 
-    /// Moves ahead.
     pub(super) fn advance(&mut self, count: usize) {
         self.position = self.position.saturating_add(count).min(self.characters.len());
     }
@@ -279,7 +278,8 @@ impl Parser<'_> {
         word.push_all(Kind::Expansion, self.since(start));
     }
 
-    /// Reads `?( … )` and its kin. In a shell without them the line is an error, so nothing is hidden here.
+    /// Reads an extended glob: `?(…)`, `*(…)`, `+(…)`, `@(…)` or `!(…)`. In a shell without them the line is an error, so nothing is hidden
+    /// here.
     fn extended_glob(&mut self, word: &mut Word) -> bool {
         let start = self.position;
         let Some(end) = self.closing_parenthesis(start.saturating_add(2)) else { return false };

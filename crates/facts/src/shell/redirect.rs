@@ -143,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Says who reads the here-documents of the command that was just read.
+    /// Assigns the reader of the here-documents of the command that was just read.
     pub(super) fn claim_here_documents(&mut self, redirections: &Redirections, reader: Option<&Reader>) {
         if !redirections.here_documents {
             return;

@@ -12,7 +12,7 @@ use super::word::{Kind, Word};
 
 const NO_OPTIONS: Options = Options { values: "", flags: "", long_values: "", long_flags: "" };
 
-/// Looks into programs that run others in ways of their own.
+/// Extracts commands from programs that run others in ways of their own.
 pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context: &Context) -> Option<Reader> {
     match name {
         "eval" => {

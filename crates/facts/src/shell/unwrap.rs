@@ -1,4 +1,4 @@
-//! Looks into a command: records it, then the commands that it would run in turn.
+//! Unwrapping of a command: records it, then the commands that it would run in turn.
 
 use super::arguments::{self, Arguments};
 use super::collect::{Collector, Effect};
@@ -288,7 +288,7 @@ pub(super) fn run_text(collector: &mut Collector, name: &str, code: &str, contex
     collector.wrappers = outer;
 }
 
-/// Runs words that a program joins and gives to a shell.
+/// Runs words that a program joins and passes to a shell.
 pub(super) fn run_joined(
     collector: &mut Collector,
     name: &str,

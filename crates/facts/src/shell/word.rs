@@ -106,7 +106,7 @@ impl Word {
         self.plain_contains(&['{']) && self.text().contains("..") && self.plain_contains(&['}'])
     }
 
-    /// If the word is an assignment (`name=`, `name+=`, `name[index]=`), true. The name must be unquoted.
+    /// Whether the word is an assignment (`name=`, `name+=`, `name[index]=`). The name must be unquoted.
     pub(super) fn is_assignment(&self) -> bool {
         let Some((Kind::Plain, first)) = self.pieces.first() else { return false };
         let name_end = first.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(first.len());

@@ -1,4 +1,4 @@
-//! One delivery attempt of one event.
+//! Delivery attempt of an event.
 
 use std::sync::Arc;
 use std::time::Duration;

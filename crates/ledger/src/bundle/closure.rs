@@ -62,11 +62,11 @@ pub(super) fn parse_leaf(seq: u64, leaf: &[u8]) -> Result<LeafView<'_>, ExportEr
 /// The records of a ledger that other records may need.
 #[derive(Default)]
 struct Related {
-    /// For each policy the records that hold its sources, in order.
+    /// Records that hold the sources of each policy, in order.
     policies: HashMap<Digest, Vec<u64>>,
-    /// For each record whose body was erased the record that says so.
+    /// Erasure record of each record whose body was erased.
     erasures: BTreeMap<u64, u64>,
-    /// For each retracted record those that retract it.
+    /// Retractions of each retracted record.
     retractions: BTreeMap<u64, Vec<u64>>,
 }
 

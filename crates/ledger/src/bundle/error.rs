@@ -94,7 +94,7 @@ pub enum Problem {
     /// The input ended within the bundle.
     #[error("the bundle ends here, before its end frame; it was cut off")]
     Truncated,
-    /// There is something after the end.
+    /// Bytes follow the end frame.
     #[error("there is something after the end frame")]
     Surplus,
     /// No such frame type.
@@ -108,9 +108,9 @@ pub enum Problem {
     FrameLength {
         /// The length stated.
         length: u32,
-        /// The least allowed.
+        /// Lower limit.
         least: usize,
-        /// The most allowed.
+        /// Upper limit.
         most: usize,
     },
     /// The frame is out of order.
@@ -153,7 +153,7 @@ pub enum Problem {
     /// The leaf is not canonical.
     #[error("the leaf is {0}")]
     Leaf(LeafError),
-    /// A whole bundle has a hole, or something twice.
+    /// A whole bundle has a gap or a duplicate.
     #[error("expected record {expected}; records are missing, doubled or out of order")]
     Sequence {
         /// The sequence that had to come.
@@ -250,7 +250,7 @@ pub enum ExportError {
     /// The ledger's checkpoint is malformed.
     #[error("the ledger's checkpoint cannot be used: {0}")]
     Checkpoint(#[from] CheckpointError),
-    /// There is no such record in the checkpoint.
+    /// The record is not in the checkpoint.
     #[error(
         "record `{seq}` is not in the checkpoint, which has {size} records; make a newer checkpoint or choose another"
     )]

@@ -129,7 +129,7 @@ impl<'a> FrameReader<'a> {
         FrameReader { input, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, offset: 0, frames: 0 }
     }
 
-    /// Takes the first line.
+    /// Reads the first line.
     pub(super) fn header(&mut self) -> Result<(), BundleError> {
         let position = BundlePosition { offset: 0, frame: 0, kind: None, seq: None };
         self.ensure(HEADER.len()).map_err(|error| BundleError::new(position, Problem::Read(error)))?;

@@ -46,7 +46,7 @@ impl Rules {
         }
     }
 
-    /// Takes the next record.
+    /// Checks the next record.
     pub(super) fn take(&mut self, seq: u64, record: &LeafView<'_>, has_body: bool) -> Result<(), Problem> {
         if let Some(link) = record.links().find(|link| *link >= seq) {
             return Err(Problem::LinkForward { link });

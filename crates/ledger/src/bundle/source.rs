@@ -62,7 +62,7 @@ impl std::fmt::Debug for SourceBody {
     }
 }
 
-/// Some records with their sequences, and where to go on.
+/// A page of records with their sequences, and the start of the next page.
 #[derive(Debug, Default)]
 pub struct FoundRecords {
     /// Sequences and leaves, in order.

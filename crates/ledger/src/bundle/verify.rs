@@ -30,7 +30,7 @@ pub struct Check<'a> {
     pub at_least_size: Option<u64>,
 }
 
-/// One record of a bundle, after its own checks.
+/// A record of a bundle, after its own checks.
 ///
 /// That it belongs to the ledger is certain in a part; in a whole bundle only when [`verify`] returns, because the root
 /// is known at the end. The same holds for `erased`: the record that says so comes later.
@@ -66,7 +66,7 @@ pub enum Signer {
         /// The witnesses that cosigned, and when (seconds since 1970).
         witnesses: Vec<(VerifierKey, u64)>,
     },
-    /// Not checked: no trust file was given.
+    /// The signature is not checked: no trust file was given.
     Unknown,
 }
 
@@ -219,7 +219,7 @@ struct Verifier {
 }
 
 impl Verifier {
-    /// Takes the record that begins with this leaf frame; tells how many bytes and frames it has.
+    /// Verifies the record that begins with this leaf frame; returns its numbers of bytes and frames.
     fn record(
         &mut self,
         frames: &mut FrameReader<'_>,
@@ -289,7 +289,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Takes the end frame, and checks what is known only then.
+    /// Verifies the end frame, and checks what is known only then.
     fn end(&self, frames: &mut FrameReader<'_>, frame: Frame) -> Result<(), BundleError> {
         let position = position_of(frames, frame, 0, None);
         let refuse = |problem| Err(BundleError::new(position, problem));

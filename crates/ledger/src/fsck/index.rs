@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctor_core::record::Envelope;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{FindingKind, Report};
+use super::{DamageKind, Report};
 use crate::error::StoreError;
 use crate::store::index::{Bits, BlockRow, Dimension, find_term, read_block, set_bit, terms_of};
 use crate::store::schema::{BLOCK, to_sql};
@@ -43,7 +43,7 @@ impl BlockCheck {
         let where_ = format!("block {block} (records {} and following)", block * BLOCK);
         if read_block(connection, Some(block))? != Some(self.row) {
             report.add(
-                FindingKind::Index,
+                DamageKind::Index,
                 where_.as_str(),
                 "its row of count and times does not fit its records",
             );
@@ -59,7 +59,7 @@ impl BlockCheck {
             };
             if stored.as_deref() != Some(bits.as_slice()) {
                 let what = format!("the index does not have the right records for {dimension:?} `{text}`");
-                report.add(FindingKind::Index, where_.as_str(), what);
+                report.add(DamageKind::Index, where_.as_str(), what);
             }
         }
         Ok(count)

@@ -6,7 +6,7 @@ use proctor_core::record::{Envelope, RecordKind, body_digest};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::index::BlockCheck;
-use super::{FindingKind, FsckOptions, Report};
+use super::{DamageKind, FsckOptions, Report};
 use crate::error::StoreError;
 use crate::keys::VerifierKey;
 use crate::merkle::leaf_hash;
@@ -92,11 +92,11 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Notes holes before the record `seq`.
+    /// Reports missing sequences before the record `seq`.
     fn step_to(&mut self, seq: u64) {
         if seq != self.counts.records {
             let what = format!("records {} to {} are missing", self.counts.records, seq.saturating_sub(1));
-            self.report.add(FindingKind::Sequence, "table `records`", what);
+            self.report.add(DamageKind::Sequence, "table `records`", what);
             self.whole = false;
             self.counts.records = seq;
         }
@@ -111,7 +111,7 @@ impl Walk<'_> {
         let envelope = match Envelope::from_leaf(leaf) {
             Ok(envelope) => envelope,
             Err(error) => {
-                self.report.add(FindingKind::Leaf, where_, error.to_string());
+                self.report.add(DamageKind::Leaf, where_, error.to_string());
                 self.counts.bodies += u64::from(row.get_ref(2)?.as_blob().is_ok());
                 return Ok(None);
             }
@@ -125,12 +125,12 @@ impl Walk<'_> {
             if found != Some(to_sql(seq)) {
                 let what =
                     format!("its unique key `{key}` is not in the table of such keys under this record");
-                self.report.add(FindingKind::Once, where_.as_str(), what);
+                self.report.add(DamageKind::Once, where_.as_str(), what);
             }
         }
         if let Some(link) = envelope.links.iter().find(|link| **link >= seq) {
             self.report.add(
-                FindingKind::Link,
+                DamageKind::Link,
                 where_.as_str(),
                 format!("it links to record {link}, which is not before it"),
             );
@@ -139,13 +139,13 @@ impl Walk<'_> {
         Ok(Some(envelope))
     }
 
-    /// Records that the ledger makes itself have to say certain things.
+    /// Checks the required members of gap, erasure and retraction records.
     fn own_kinds(&mut self, seq: u64, envelope: &Envelope) -> Result<(), StoreError> {
         let where_ = format!("record {seq}");
         match envelope.kind {
             RecordKind::Gap if !envelope.code.parse::<u64>().is_ok_and(|count| count > 0) => {
                 self.report.add(
-                    FindingKind::Record,
+                    DamageKind::Record,
                     where_,
                     "a gap record must say how many answers it stands for",
                 );
@@ -153,7 +153,7 @@ impl Walk<'_> {
             RecordKind::Retracted | RecordKind::Erasure => {
                 let [link] = *envelope.links else {
                     let what = format!("a record of kind `{}` must link to one record", envelope.kind);
-                    self.report.add(FindingKind::Record, where_, what);
+                    self.report.add(DamageKind::Record, where_, what);
                     return Ok(());
                 };
                 if link >= seq {
@@ -168,7 +168,7 @@ impl Walk<'_> {
                 });
                 if !fits {
                     let what = format!("a record of kind `{}` cannot be about record {link}", envelope.kind);
-                    self.report.add(FindingKind::Record, where_, what);
+                    self.report.add(DamageKind::Record, where_, what);
                 }
                 if fits && envelope.kind == RecordKind::Erasure {
                     self.erased.insert(link);
@@ -195,7 +195,7 @@ impl Walk<'_> {
         match (envelope.body, stored) {
             (None, None) => {}
             (None, Some(_)) => {
-                self.report.add(FindingKind::BodyPresent, where_, "it is there, but the record has none");
+                self.report.add(DamageKind::BodyPresent, where_, "it is there, but the record has none");
             }
             (Some(_), None) => {
                 self.missing.insert(seq);
@@ -204,7 +204,7 @@ impl Walk<'_> {
                 let fits = <[u8; 32]>::try_from(salt).is_ok_and(|salt| body_digest(&salt, &bytes) == digest);
                 if !fits {
                     self.report.add(
-                        FindingKind::BodyDigest,
+                        DamageKind::BodyDigest,
                         where_,
                         "it does not have the digest that is on record",
                     );
@@ -242,7 +242,7 @@ impl Walk<'_> {
                 statement.query_row((tile.level, to_sql(tile.index)), |row| row.get(0)).optional()?;
             if self.whole && stored.as_ref() != Some(&tile.hashes) {
                 let where_ = format!("tile {} of level {}", tile.index, tile.level);
-                self.report.add(FindingKind::Tile, where_, "its hashes are not those of the records");
+                self.report.add(DamageKind::Tile, where_, "its hashes are not those of the records");
             }
         }
         Ok(())
@@ -258,10 +258,10 @@ impl Walk<'_> {
         let where_ = format!("checkpoint of {size} records");
         let Some(key) = self.key else { return Ok(()) };
         match read_checkpoint(&CheckpointRow { size, note }, key) {
-            Err(error) => self.report.add(FindingKind::Checkpoint, where_, error.to_string()),
+            Err(error) => self.report.add(DamageKind::Checkpoint, where_, error.to_string()),
             Ok(root) if self.whole && root != self.tree.root() => {
                 self.report.add(
-                    FindingKind::Checkpoint,
+                    DamageKind::Checkpoint,
                     where_,
                     "the records have another root than was signed",
                 );
@@ -286,24 +286,24 @@ impl Walk<'_> {
             .optional()?;
         if let Some(outside) = outside {
             let what = format!("only {} records are there", self.size);
-            self.report.add(FindingKind::Checkpoint, format!("checkpoint of {outside} records"), what);
+            self.report.add(DamageKind::Checkpoint, format!("checkpoint of {outside} records"), what);
         }
         let any: Option<i64> =
             self.connection.query_row("SELECT max(size) FROM checkpoints", (), |row| row.get(0))?;
         if any.is_none() && self.size > 0 {
             self.report.add(
-                FindingKind::Checkpoint,
+                DamageKind::Checkpoint,
                 "checkpoints",
                 format!("there are {} records, but no checkpoint", self.size),
             );
         }
         for seq in self.missing.difference(&self.erased) {
             let what = "it is missing, but no record says that it was erased";
-            self.report.add(FindingKind::BodyMissing, format!("body of record {seq}"), what);
+            self.report.add(DamageKind::BodyMissing, format!("body of record {seq}"), what);
         }
         for seq in self.erased.difference(&self.missing) {
             let what = "a record says that it was erased, but it is there";
-            self.report.add(FindingKind::BodyPresent, format!("body of record {seq}"), what);
+            self.report.add(DamageKind::BodyPresent, format!("body of record {seq}"), what);
         }
         Ok(())
     }

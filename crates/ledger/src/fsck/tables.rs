@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 
-use super::{ExpectedRow, FindingKind, Refold, Report};
+use super::{DamageKind, ExpectedRow, Refold, Report};
 use crate::error::StoreError;
 use crate::keys::VerifierKey;
 use crate::store::schema::{APPLICATION_ID, BLOCK, TABLES};
 use crate::store::{DATABASE_FILE, FORMAT};
 
-/// Lines that SQLite's own check gives at most.
+/// Maximum of lines of SQLite's own check.
 const INTEGRITY_LINES: u32 = 100;
 
-/// Has SQLite check its own structure.
+/// Runs SQLite's own integrity check.
 pub(super) fn check_integrity(connection: &Connection, report: &mut Report) -> Result<(), StoreError> {
     let mut statement = connection.prepare(&format!("PRAGMA integrity_check({INTEGRITY_LINES})"))?;
     let mut rows = statement.query(())?;
     while let Some(row) = rows.next()? {
         let line: String = row.get(0)?;
         if line != "ok" {
-            report.add(FindingKind::Database, DATABASE_FILE, line);
+            report.add(DamageKind::Database, DATABASE_FILE, line);
         }
     }
     Ok(())
@@ -32,7 +32,7 @@ pub(super) fn check_schema(connection: &Connection, report: &mut Report) -> Resu
         |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), (), |row| row.get::<_, i64>(0));
     if number("application_id")? != i64::from(APPLICATION_ID) || number("user_version")? != 1 {
         report.add(
-            FindingKind::Format,
+            DamageKind::Format,
             DATABASE_FILE,
             "the file's header is not that of a ledger of format 1",
         );
@@ -47,7 +47,7 @@ pub(super) fn check_schema(connection: &Connection, report: &mut Report) -> Resu
             Some((known, definition)) if *known == name && *definition == sql => {}
             _ => {
                 report.add(
-                    FindingKind::Format,
+                    DamageKind::Format,
                     format!("table `{name}`"),
                     "it is not defined as format 1 says",
                 );
@@ -56,7 +56,7 @@ pub(super) fn check_schema(connection: &Connection, report: &mut Report) -> Resu
         }
     }
     if let Some((name, _)) = expected.next() {
-        report.add(FindingKind::Format, format!("table `{name}`"), "it is missing");
+        report.add(DamageKind::Format, format!("table `{name}`"), "it is missing");
     }
     Ok(())
 }
@@ -76,21 +76,21 @@ pub(super) fn check_meta(
     let mut take = |name: &str| meta.remove(name).unwrap_or_default();
     let (format, origin, key) = (take("format"), take("origin"), take("key"));
     if format != FORMAT {
-        report.add(FindingKind::Format, "meta", format!("the format is `{format}`, not `{FORMAT}`"));
+        report.add(DamageKind::Format, "meta", format!("the format is `{format}`, not `{FORMAT}`"));
     }
     if let Some(name) = meta.keys().next() {
-        report.add(FindingKind::Format, "meta", format!("there is an unknown entry `{name}`"));
+        report.add(DamageKind::Format, "meta", format!("there is an unknown entry `{name}`"));
     }
     let own = match key.parse::<VerifierKey>() {
         Ok(key) => Some(key),
         Err(error) => {
-            report.add(FindingKind::Format, "meta", format!("the ledger's key is not one: {error}"));
+            report.add(DamageKind::Format, "meta", format!("the ledger's key is not one: {error}"));
             None
         }
     };
     if own.as_ref().is_some_and(|key| key.name() != origin) {
         report.add(
-            FindingKind::Format,
+            DamageKind::Format,
             "meta",
             format!("the origin `{origin}` is not the name of the ledger's key"),
         );
@@ -98,7 +98,7 @@ pub(super) fn check_meta(
     match (trusted, own) {
         (Some(trusted), Some(own)) if trusted != own => {
             let what = format!("the ledger names key `{own}`, but `{trusted}` was expected");
-            report.add(FindingKind::Checkpoint, "meta", what);
+            report.add(DamageKind::Checkpoint, "meta", what);
             Ok(Some(trusted))
         }
         (trusted, own) => Ok(trusted.or(own)),
@@ -113,11 +113,11 @@ pub(super) fn check_counts(
 ) -> Result<(), StoreError> {
     let count = |sql: &str| connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
     let tables = [
-        ("blocks", counts.blocks, FindingKind::Index),
-        ("postings", counts.postings, FindingKind::Index),
-        ("once", counts.once, FindingKind::Once),
-        ("tiles", counts.tiles, FindingKind::Tile),
-        ("bodies", counts.bodies, FindingKind::BodyPresent),
+        ("blocks", counts.blocks, DamageKind::Index),
+        ("postings", counts.postings, DamageKind::Index),
+        ("once", counts.once, DamageKind::Once),
+        ("tiles", counts.tiles, DamageKind::Tile),
+        ("bodies", counts.bodies, DamageKind::BodyPresent),
     ];
     // An earlier version wrote rows also for the last block while it was being filled; nobody reads them.
     let open = count("SELECT count(*) FROM records")? / BLOCK;
@@ -138,12 +138,12 @@ pub(super) fn check_counts(
     let unused =
         count("SELECT count(*) FROM terms WHERE NOT EXISTS (SELECT 1 FROM postings WHERE term = terms.id)")?;
     if unused > 0 {
-        report.add(FindingKind::Index, "table `terms`", format!("{unused} terms belong to no record"));
+        report.add(DamageKind::Index, "table `terms`", format!("{unused} terms belong to no record"));
     }
     Ok(())
 }
 
-/// Compares the state rows with those that the records give.
+/// Compares the state rows with the fold of the records.
 pub(super) fn check_state(
     connection: &Connection,
     counts: super::records::Counts,
@@ -162,25 +162,25 @@ pub(super) fn check_state(
         let where_ = format!("state row `{key}` of fold `{fold}`");
         if !u64::try_from(seq).is_ok_and(|seq| seq < counts.records) {
             report.add(
-                FindingKind::State,
+                DamageKind::State,
                 where_.as_str(),
                 format!("it names record {seq}, which does not exist"),
             );
         }
         let Some(expected) = &mut expected else { continue };
         match expected.remove(&(fold, key)) {
-            None => report.add(FindingKind::State, where_, "the records give no such row"),
+            None => report.add(DamageKind::State, where_, "the records give no such row"),
             Some(row) if row.row.value.as_deref() != Some(value.as_slice()) => {
-                report.add(FindingKind::State, where_, "the records give another value");
+                report.add(DamageKind::State, where_, "the records give another value");
             }
             Some(ExpectedRow { seq: Some(made), .. }) if i64::try_from(made) != Ok(seq) => {
-                report.add(FindingKind::State, where_, format!("record {made} made it, but it names {seq}"));
+                report.add(DamageKind::State, where_, format!("record {made} made it, but it names {seq}"));
             }
             Some(_) => {}
         }
     }
     for (fold, key) in expected.unwrap_or_default().into_keys() {
-        report.add(FindingKind::State, format!("state row `{key}` of fold `{fold}`"), "it is missing");
+        report.add(DamageKind::State, format!("state row `{key}` of fold `{fold}`"), "it is missing");
     }
     Ok(())
 }

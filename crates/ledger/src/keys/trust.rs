@@ -49,7 +49,7 @@ pub enum TrustProblem {
         /// The word.
         word: String,
     },
-    /// Nothing follows the first word.
+    /// Missing value.
     #[error("`{word}` must be followed by {expected}")]
     NothingFollows {
         /// The first word.
@@ -57,7 +57,7 @@ pub enum TrustProblem {
         /// The missing operand.
         expected: &'static str,
     },
-    /// Something follows the value.
+    /// Trailing text after the value.
     #[error("unexpected text after the value; a line has one word, one space and one value")]
     Surplus,
     /// The verifier key is not one.
@@ -82,7 +82,7 @@ pub enum TrustProblem {
     /// The number is not one.
     #[error("the quorum is not a whole number without sign and leading zeros")]
     QuorumForm,
-    /// There is a second quorum.
+    /// The quorum is given twice.
     #[error("the quorum is given already on line {first}")]
     QuorumTwice {
         /// The line of the first.
@@ -127,13 +127,13 @@ impl std::fmt::Display for Trust {
 #[derive(Default)]
 struct Reading {
     trust: Trust,
-    /// Every key's line, to name it when the key comes again.
+    /// Line of each key, for messages about duplicates.
     seen: std::collections::BTreeMap<[u8; 32], usize>,
     quorum: Option<(usize, usize, usize)>,
 }
 
 impl Reading {
-    /// Takes one line; an error has its column.
+    /// Parses one line; an error has its column.
     fn line(&mut self, line: usize, content: &str) -> Result<(), (usize, TrustProblem)> {
         let content = content.trim_end_matches(['\r', ' ', '\t']);
         if content.is_empty() || content.starts_with('#') {

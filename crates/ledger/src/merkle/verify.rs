@@ -129,7 +129,7 @@ impl Path {
         self.node & 1 == 1 || self.node == self.last
     }
 
-    /// Goes one step up, and past the levels where the last node has no sibling.
+    /// Climbs one level, and past the levels where the last node has no sibling.
     const fn climb(&mut self) {
         if self.has_left_sibling() && self.node & 1 == 0 {
             let lone = self.node.trailing_zeros();

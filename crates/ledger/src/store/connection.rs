@@ -15,9 +15,9 @@ const WAL_PAGES: i64 = 8192;
 /// Mode in which the file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// By the one writer.
+    /// Writing, by the one writer.
     Write(Durability),
-    /// Only to read, also while somebody writes.
+    /// Reading, also while another process writes.
     Read,
 }
 

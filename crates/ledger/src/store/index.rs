@@ -27,7 +27,7 @@ impl Dimension {
         [Dimension::Session, Dimension::Principal, Dimension::Agent, Dimension::Kind, Dimension::Approval];
 }
 
-/// One more than the highest dimension.
+/// Number of dimensions: the highest one plus one.
 const DIMENSIONS: usize = 6;
 
 /// Bit set of the records of a block.

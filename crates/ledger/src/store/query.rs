@@ -77,14 +77,14 @@ pub(crate) fn parse_leaf(seq: impl std::fmt::Display, leaf: &[u8]) -> Result<Lea
 
 /// The numbers of the filter's terms.
 struct Terms {
-    /// All of these.
+    /// Terms that must all match.
     all: Vec<i64>,
-    /// Any of these; empty if kinds do not matter.
+    /// Terms of kinds, one of which must match; empty if kinds do not matter.
     kinds: Vec<i64>,
 }
 
 impl Terms {
-    /// None if no record in the index can fit, because a term does not occur there at all.
+    /// Terms of a filter; none if a term does not occur in the index at all.
     fn of(connection: &Connection, filter: &Filter) -> Result<Option<Terms>, StoreError> {
         // The first one drives the search, so those that are likely to be rare come first.
         let wanted = [

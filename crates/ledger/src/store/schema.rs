@@ -70,7 +70,7 @@ pub(crate) const TABLES: [(&str, &str); 11] = [
     ),
 ];
 
-/// Makes the tables in an empty database.
+/// Creates the tables in an empty database.
 pub(crate) fn create(connection: &mut Connection, origin: &str, key: &str) -> Result<(), StoreError> {
     let transaction = connection.transaction()?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;

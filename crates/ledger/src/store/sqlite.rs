@@ -21,7 +21,7 @@ pub struct SqliteStore {
 
 struct Writing {
     connection: Connection,
-    /// None after a failure: it may be ahead of what is stored.
+    /// Index writer; none after a failure, because it may be ahead of the stored records.
     index: Option<IndexWriter>,
     /// A failed commit may have left frames in the write-ahead log that look like lost ones.
     remains: bool,

@@ -2,7 +2,7 @@
 
 use super::{TILE_WIDTH, TileId};
 
-/// The longest path: 20 digits of index in seven groups, and room for the rest.
+/// Maximum length of a path: 20 digits of index in seven groups, and the rest.
 const MAX_PATH_BYTES: usize = 80;
 
 /// A path of the published ledger, taken apart.
@@ -50,7 +50,7 @@ pub fn entries_path(index: u64, width: u16) -> Result<String, TilePathError> {
 }
 
 impl TilePath {
-    /// Takes a path apart; only the one spelling that the layout gives is accepted.
+    /// Parses a path; only the one spelling of the layout is accepted.
     pub fn parse(path: &str) -> Result<Self, TilePathError> {
         let parsed = parse_path(path).map_err(|reason| TilePathError::Malformed {
             path: path.chars().take(MAX_PATH_BYTES).collect(),

@@ -15,7 +15,7 @@ pub struct TileSet {
 /// Error of reading or adding a tile of a set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TileSetError {
-    /// There is no such tile, or only a narrower one.
+    /// The tile is missing, or narrower than needed.
     #[error("tile `{path}` is missing")]
     Missing {
         /// The tile's path.

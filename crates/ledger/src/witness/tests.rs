@@ -277,7 +277,7 @@ fn requests_are_read_strictly_and_printed_back() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever is asked in whatever order: everything cosigned lies on one line of growth.
+    /// Requests in any order: all cosigned checkpoints are consistent with each other.
     #[test]
     fn all_cosigned_checkpoints_are_consistent(
         asks in prop::collection::vec((any::<bool>(), 0u64..40, 0u64..40, any::<bool>()), 1..30),

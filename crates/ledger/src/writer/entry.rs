@@ -35,7 +35,7 @@ impl PreparedRecord {
     }
 }
 
-/// One append: the caller's record, the records that are committed with it, and the slot for the answer.
+/// A queued append: the caller's record, the records that are committed with it, and the slot for the answer.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) record: PreparedRecord,

@@ -10,7 +10,7 @@ use proctor_core::record::LeafView;
 use super::{Options, Tree};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::error::{OpenError, StoreError};
-use crate::fsck::{Finding, FindingKind, check_file};
+use crate::fsck::{Damage, DamageKind, check_file};
 use crate::keys::{Algorithm, VerifierKey};
 use crate::lock::OwnerLock;
 use crate::merkle::{Hash, RightEdge, leaf_hash};
@@ -28,7 +28,7 @@ pub(super) struct Start {
     pub(super) checkpoint: Option<CheckpointRow>,
 }
 
-/// Makes the directory and the database if they are not there, takes the ownership, and checks the file.
+/// Creates the directory and the database if they are missing, acquires the ownership, and checks the file.
 pub(super) fn prepare(dir: &Path, options: &Options) -> Result<OwnerLock, OpenError> {
     let key = options.key.verifier_key();
     if key.algorithm() != Algorithm::Ed25519 {
@@ -56,13 +56,13 @@ pub(super) fn prepare(dir: &Path, options: &Options) -> Result<OwnerLock, OpenEr
     Ok(lock)
 }
 
-/// Makes the database under another name first: a file with the right name is complete or damaged, never half made.
+/// Creates the database under another name first: a file with the right name is complete or damaged, never partial.
 fn create(dir: &Path, key: &VerifierKey) -> Result<(), OpenError> {
     let path = dir.join(DATABASE_FILE);
     let wal = dir.join(format!("{DATABASE_FILE}-wal"));
     if std::fs::metadata(&wal).is_ok_and(|metadata| metadata.len() > 0) {
         let what = format!("its write-ahead log is there, but `{DATABASE_FILE}` itself is not");
-        return damaged(vec![Finding::new(FindingKind::Unreadable, DATABASE_FILE, what)]);
+        return damaged(vec![Damage::new(DamageKind::Unreadable, DATABASE_FILE, what)]);
     }
     let new = dir.join(format!("{DATABASE_FILE}.new"));
     for suffix in ["", "-wal", "-shm"] {
@@ -111,26 +111,26 @@ fn check_tail(
             return Ok(Tree::default());
         }
         let what = format!("there are {size} records, but no checkpoint");
-        return one(FindingKind::Checkpoint, "checkpoints", what);
+        return one(DamageKind::Checkpoint, "checkpoints", what);
     };
     let where_ = format!("checkpoint of {} records", row.size);
     let signed = match read_checkpoint(row, key) {
         Ok(signed) => signed,
-        Err(error) => return one(FindingKind::Checkpoint, &where_, error.to_string()),
+        Err(error) => return one(DamageKind::Checkpoint, &where_, error.to_string()),
     };
     if row.size > size {
         let what = format!("only {size} records are there");
-        return one(FindingKind::Checkpoint, &where_, what);
+        return one(DamageKind::Checkpoint, &where_, what);
     }
     let mut edge = Tree::load(reader, row.size).map_err(unreadable)?.edge().clone();
     if edge.root() != signed {
-        return one(FindingKind::Checkpoint, &where_, "the stored tree has another root".to_owned());
+        return one(DamageKind::Checkpoint, &where_, "the stored tree has another root".to_owned());
     }
     append_tail(reader, &mut edge, size)?;
     let tree = Tree::load(reader, size).map_err(unreadable)?;
     if *tree.edge() != edge {
         let what = "the stored tree hashes do not fit the last records".to_owned();
-        return one(FindingKind::Tile, "tiles", what);
+        return one(DamageKind::Tile, "tiles", what);
     }
     Ok(tree)
 }
@@ -161,11 +161,11 @@ fn append_tail(reader: &dyn StoreReader, edge: &mut RightEdge, size: u64) -> Res
         let first = edge.size();
         let leaves = reader.leaves(first..size.min(first + STEP)).map_err(unreadable)?;
         if leaves.is_empty() {
-            return one(FindingKind::Sequence, &format!("record {first}"), "it is missing".to_owned());
+            return one(DamageKind::Sequence, &format!("record {first}"), "it is missing".to_owned());
         }
         for (seq, leaf) in (first..).zip(leaves) {
             if let Err(error) = LeafView::parse(&leaf) {
-                return one(FindingKind::Leaf, &format!("record {seq}"), error.to_string());
+                return one(DamageKind::Leaf, &format!("record {seq}"), error.to_string());
             }
             edge.append(leaf_hash(&leaf));
         }
@@ -173,19 +173,19 @@ fn append_tail(reader: &dyn StoreReader, edge: &mut RightEdge, size: u64) -> Res
     Ok(())
 }
 
-fn one<T>(kind: FindingKind, where_: &str, what: String) -> Result<T, OpenError> {
-    Err(OpenError::Damaged { findings: vec![Finding::new(kind, where_, what)] })
+fn one<T>(kind: DamageKind, where_: &str, what: String) -> Result<T, OpenError> {
+    Err(OpenError::Damaged { damage: vec![Damage::new(kind, where_, what)] })
 }
 
-fn damaged(findings: Vec<Finding>) -> Result<(), OpenError> {
-    if findings.is_empty() { Ok(()) } else { Err(OpenError::Damaged { findings }) }
+fn damaged(damage: Vec<Damage>) -> Result<(), OpenError> {
+    if damage.is_empty() { Ok(()) } else { Err(OpenError::Damaged { damage }) }
 }
 
-/// Turns damage that shows while reading into a finding; other errors stay the store's.
+/// Converts read errors of a damaged file to [`OpenError::Damaged`]; other errors stay the store's.
 fn unreadable(error: StoreError) -> OpenError {
     match error {
         StoreError::Damaged(what) => {
-            OpenError::Damaged { findings: vec![Finding::new(FindingKind::Database, DATABASE_FILE, what)] }
+            OpenError::Damaged { damage: vec![Damage::new(DamageKind::Database, DATABASE_FILE, what)] }
         }
         other => OpenError::Store(other),
     }

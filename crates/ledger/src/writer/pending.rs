@@ -228,7 +228,7 @@ impl<T> Slot<T> {
         take(&mut self.lock())
     }
 
-    /// Takes the answer if it is there. If not, it will be dropped when it comes.
+    /// Takes the answer if it has arrived; a later one will be dropped.
     fn leave(&self) -> Option<Result<T, NotRecorded>> {
         let mut state = self.lock();
         if let SlotState::Waiting(waiter) = &mut *state {
@@ -251,7 +251,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// Takes the answer if it is there, and ends the waiting.
+/// Takes the answer if it has arrived, and ends the waiting.
 fn take<T>(state: &mut SlotState<T>) -> Option<Result<T, NotRecorded>> {
     match std::mem::replace(state, SlotState::GivenUp) {
         SlotState::Answered(answer) => Some(answer),

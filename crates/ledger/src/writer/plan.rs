@@ -63,7 +63,7 @@ impl Plan {
         self.tree.size()
     }
 
-    /// Gives the records of an entry their sequences.
+    /// Assigns sequences to the records of an entry.
     pub(super) fn add(&mut self, entry: Entry) {
         self.batch.erased.extend(entry.erase);
         self.add_prepared(entry.record, Some(entry.slot));

@@ -43,7 +43,7 @@ struct QueueState {
     line: VecDeque<Arc<Waiter>>,
     generation: u64,
     unrecorded: u64,
-    /// There is a reason to write although the queue is empty.
+    /// Whether the writer is needed although the queue is empty.
     wake_requested: bool,
     closed: bool,
     /// The number of items with which the writer wants to be woken; none if it is awake.
@@ -119,7 +119,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Reserves capacity if it is free at once and nobody waits for it.
+    /// Reserves capacity if it is free and no reservation waits.
     pub(super) fn try_reserve(self: &Arc<Self>, drafts: usize, cost: usize) -> Result<Permit, ReserveError> {
         let mut state = self.lock();
         if state.closed {
@@ -149,7 +149,7 @@ impl Queue {
         Ok(Reservation::Queued(waiter))
     }
 
-    /// Gives reserved capacity back.
+    /// Releases reserved capacity.
     pub(super) fn release(self: &Arc<Self>, drafts: usize, cost: usize) {
         if drafts == 0 && cost == 0 {
             return;
@@ -177,7 +177,7 @@ impl Queue {
             && state.bytes.saturating_add(state.reserved_bytes) < self.bytes - self.bytes / 8
     }
 
-    /// Queues something else than a draft; there are few of these, so they do not wait for capacity.
+    /// Enqueues a control item; there are few of these, so they do not wait for capacity.
     pub(super) fn push_control(&self, item: Item) -> Result<(), NotRecorded> {
         let state = self.lock();
         check(&state, None)?;
@@ -206,7 +206,7 @@ impl Queue {
         state.unrecorded = state.unrecorded.saturating_sub(count);
     }
 
-    /// Refuses new items, and everybody in the line; items that are queued are still taken.
+    /// Refuses new items and all waiting reservations; items that are queued are still taken.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -236,7 +236,7 @@ impl Queue {
         (generation, items)
     }
 
-    /// Blocks until there is something to do.
+    /// Blocks until an item is queued or the writer is needed otherwise.
     pub(super) fn wait(&self) {
         let mut state = self.lock();
         while state.items.is_empty() && !state.wake_requested && !state.closed {
@@ -278,7 +278,7 @@ impl Queue {
         taken
     }
 
-    /// Whether the capacity is free and nobody waits for it. Callers behind others in the line never overtake them.
+    /// Whether the capacity is free and no reservation waits, because reservations are granted in FIFO order.
     fn is_free(&self, state: &QueueState, drafts: usize, cost: usize) -> bool {
         state.line.is_empty() && self.fits(state, drafts, cost)
     }

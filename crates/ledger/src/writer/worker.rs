@@ -159,8 +159,8 @@ impl Worker {
         let _ = self.store.purge();
     }
 
-    /// Brings the tree in line with the store after a failure, and writes the retractions that are due. Nothing else is
-    /// written before: a retraction is the record right after the failure.
+    /// Restores the tree from the store after a failure, and writes the retractions that are due. Nothing else is written before: a
+    /// retraction is the record right after the failure.
     fn recover(&mut self) -> Result<(), StoreError> {
         if self.uncertain {
             self.resolve_failed_commit()?;

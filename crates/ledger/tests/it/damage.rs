@@ -6,7 +6,7 @@ use proctor_core::id::ApprovalId;
 use proctor_core::random::SeededRandomness;
 use proctor_core::record::RecordKind;
 use proctor_core::time::Clock;
-use proctor_ledger::fsck::{FindingKind, FsckOptions, fsck};
+use proctor_ledger::fsck::{DamageKind, FsckOptions, fsck};
 use proctor_ledger::keys::{Algorithm, SecretKey};
 use proctor_ledger::{Ledger, OpenError};
 use rusqlite::Connection;
@@ -47,7 +47,7 @@ fn database(dir: &Path) -> PathBuf {
     dir.join("ledger.db")
 }
 
-/// Everything that can be read from the tables.
+/// Content of all tables.
 fn content(dir: &Path) -> Result<Vec<Vec<Value>>, rusqlite::Error> {
     let connection = Connection::open_with_flags(database(dir), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut all = Vec::new();
@@ -113,7 +113,7 @@ fn a_truncated_file_is_noticed() {
         std::fs::write(database(copy.path()), &original[..length]).unwrap();
         assert!(!check(copy.path()).is_empty(), "{length}");
         match Ledger::open(copy.path(), world.options()) {
-            Err(OpenError::Damaged { findings }) => assert!(!findings.is_empty()),
+            Err(OpenError::Damaged { damage }) => assert!(!damage.is_empty()),
             other => panic!("{length}: {:?}", other.err()),
         }
         assert_eq!(std::fs::read(database(copy.path())).unwrap(), original[..length], "nothing is written");
@@ -166,8 +166,8 @@ fn damage_inside_the_write_ahead_log_is_noticed() {
         let mut files = files.clone();
         files[1].1[at] ^= 0x55;
         let copy = restored(&files);
-        let kinds: Vec<_> = check(copy.path()).into_iter().map(|finding| finding.kind).collect();
-        assert!(kinds.contains(&FindingKind::Wal), "{at}: {kinds:?}");
+        let kinds: Vec<_> = check(copy.path()).into_iter().map(|damage| damage.kind).collect();
+        assert!(kinds.contains(&DamageKind::Wal), "{at}: {kinds:?}");
         let mut options = world.options();
         options.durability = proctor_ledger::store::Durability::Power;
         assert!(matches!(Ledger::open(copy.path(), options), Err(OpenError::Damaged { .. })), "{at}");
@@ -176,10 +176,10 @@ fn damage_inside_the_write_ahead_log_is_noticed() {
     assert!(matches!(Ledger::open(copy.path(), world.options()), Err(OpenError::Damaged { .. })));
 }
 
-/// Damage that an SQLite shell can do, and the findings of the check.
+/// Damage that an SQLite shell can do, and the damage that the check reports.
 #[test]
 fn each_kind_of_change_is_named() {
-    use FindingKind::{
+    use DamageKind::{
         BodyDigest, BodyMissing, BodyPresent, Checkpoint, Format, Index, Leaf, Once, Sequence, State, Tile,
     };
     let (dir, world) = (tempfile::tempdir().unwrap(), World::new(54));
@@ -245,8 +245,8 @@ fn each_kind_of_change_is_named() {
         let copy = tempfile::tempdir().unwrap();
         std::fs::write(database(copy.path()), &original).unwrap();
         Connection::open(database(copy.path())).unwrap().execute_batch(sql).unwrap();
-        let findings = check(copy.path());
-        assert!(findings.iter().any(|finding| finding.kind == expected), "{sql}: {findings:#?}");
+        let damage = check(copy.path());
+        assert!(damage.iter().any(|damage| damage.kind == expected), "{sql}: {damage:#?}");
     }
 }
 
@@ -266,13 +266,13 @@ fn wrong_links_and_records_of_the_ledger_itself_are_named() {
     append(&|draft| draft.envelope.links = vec![1], RecordKind::Retracted);
     append(&|draft| draft.envelope.links = vec![0], RecordKind::Erasure);
     ledger.close();
-    let found: Vec<_> = check(dir.path()).into_iter().map(|finding| (finding.kind, finding.where_)).collect();
+    let found: Vec<_> = check(dir.path()).into_iter().map(|damage| (damage.kind, damage.where_)).collect();
     let expected = ["record 1", "record 2", "record 3", "record 4"];
     assert!(
         found
             .iter()
             .map(|(kind, where_)| (*kind, where_.as_str()))
-            .eq(expected.map(|at| (FindingKind::Record, at))),
+            .eq(expected.map(|at| (DamageKind::Record, at))),
         "{found:?}"
     );
 }
@@ -286,15 +286,15 @@ fn a_ledger_made_anew_with_another_key_is_noticed_with_the_right_key() {
     let other = SecretKey::from_seed("example.com/ledger", Algorithm::Ed25519, &[8; 32]).unwrap();
     let options =
         FsckOptions { key: Some(other.verifier_key().clone()), refold: None, progress: Some(&mut report) };
-    assert!(fsck(dir.path(), options).iter().all(|finding| finding.kind == FindingKind::Checkpoint));
+    assert!(fsck(dir.path(), options).iter().all(|damage| damage.kind == DamageKind::Checkpoint));
     assert_eq!(progress, [(702, 702)]);
-    assert_eq!(FindingKind::BodyMissing.code(), "body-missing");
+    assert_eq!(DamageKind::BodyMissing.code(), "body-missing");
 }
 
 #[test]
 fn what_is_no_ledger_at_all_is_no_reason_to_panic() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(check(dir.path())[0].kind, FindingKind::Unreadable);
+    assert_eq!(check(dir.path())[0].kind, DamageKind::Unreadable);
     let random = SeededRandomness::new(5);
     for length in [1, 16, 100, 5000, 100_000] {
         let bytes: Vec<u8> = (0..length).map(|_| random.next_u64().to_le_bytes()[0]).collect();

@@ -7,7 +7,7 @@ use proctor_core::id::{RecordId, SessionId};
 use proctor_core::random::SeededRandomness;
 use proctor_core::record::{Envelope, RecordKind};
 use proctor_core::time::{Clock, ManualClock, Timestamp};
-use proctor_ledger::fsck::{ExpectedRow, Finding, FsckOptions, Refold, fsck};
+use proctor_ledger::fsck::{Damage, ExpectedRow, FsckOptions, Refold, fsck};
 use proctor_ledger::keys::{Algorithm, SecretKey};
 use proctor_ledger::{Draft, Ledger, Options, StateRow};
 
@@ -98,7 +98,7 @@ impl Refold for LastCode {
 }
 
 /// All checks, with the state rows computed again.
-pub fn check(dir: &Path) -> Vec<Finding> {
+pub fn check(dir: &Path) -> Vec<Damage> {
     let mut refold = LastCode::default();
     fsck(dir, FsckOptions { key: None, refold: Some(&mut refold), progress: None })
 }

@@ -80,7 +80,7 @@ fn the_synchronous_front_consumes_no_more_than_a_line() {
 }
 
 proptest! {
-    /// Both fronts find the same lines, however the input is cut into reads.
+    /// Blocking and async readers find the same lines, however the input is cut into reads.
     #[test]
     fn both_fronts_agree(
         lines in proptest::collection::vec("[a-z]{0,30}", 0..12),

@@ -1,4 +1,4 @@
-//! The accepting side: upgrades, pings, and an orderly close.
+//! WebSocket server: upgrades, pings, and the closing handshake.
 
 mod transport;
 
@@ -25,7 +25,7 @@ use transport::SocketTransport;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Read buffer of each connection, also of an idle one.
 const READ_BUFFER: usize = 8 * 1024;
-/// Output that the library holds back before it writes.
+/// Write buffer of the library.
 const WRITE_BUFFER: usize = 64 * 1024;
 
 /// Settings of WebSocket connections.
@@ -86,13 +86,13 @@ async fn upgrade<H: TextHandler>(State(endpoint): State<Arc<Endpoint<H>>>, reque
             tokio::select! {
                 biased;
                 () = slot.abort.cancelled() => {}
-                () = endpoint.converse(&peer, socket, &slot) => {}
+                () = endpoint.serve_connection(&peer, socket, &slot) => {}
             }
         })
 }
 
 impl<H: TextHandler> Endpoint<H> {
-    async fn converse(&self, peer: &Peer, socket: WebSocket, slot: &ConnectionSlot) {
+    async fn serve_connection(&self, peer: &Peer, socket: WebSocket, slot: &ConnectionSlot) {
         let Endpoint { handler, options, .. } = self;
         let mut transport = SocketTransport::new(socket, options.ping);
         let begin = |text: Utf8Bytes| handler.begin(peer, Bytes::from(text));

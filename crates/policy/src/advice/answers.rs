@@ -1,4 +1,4 @@
-//! The answers that advice gives.
+//! Answers of advice.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use super::compiled::CompiledSection;
 use super::path;
 use super::section::MemorySessions;
 
-/// Whether an idle agent may work.
+/// Advice on idle work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdleAdvice<'a> {
     /// Idle work is allowed.
     Allow,
-    /// Not now.
+    /// Idle work is not allowed now.
     Defer {
         /// Reason.
         reason: &'a str,
-        /// When to ask again, in milliseconds.
+        /// Retry delay, in milliseconds.
         retry_after_ms: u64,
     },
 }
@@ -40,7 +40,7 @@ pub struct Intent<'a> {
 /// Advice on planning.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanningAdvice<'a> {
-    /// In this way.
+    /// Planning is allowed, with this strategy.
     Use {
         /// The strategy: one that was offered, or if none was, the first that documents name, or `none`.
         strategy: &'a str,
@@ -49,34 +49,34 @@ pub enum PlanningAdvice<'a> {
         /// A template for the plan.
         template: Option<&'a Json>,
     },
-    /// Not at all.
+    /// Planning is not allowed.
     Block {
         /// Reason.
         reason: String,
     },
 }
 
-/// Whether to reason.
+/// Advice on reasoning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReasoningAdvice<'a> {
-    /// Go on.
+    /// Reasoning is allowed.
     Allow {
         /// Hints.
         hints: Vec<&'a str>,
     },
-    /// Not in this way, or not about this.
+    /// Reasoning of this type, or on this topic, is not allowed.
     Block {
         /// Reason.
         reason: String,
     },
 }
 
-/// Whether context is given.
+/// Advice on context.
 #[derive(Debug, Clone)]
 pub enum ContextAdvice<'a> {
-    /// Within these bounds.
+    /// Context is given within these bounds.
     Allow(ContextScope<'a>),
-    /// None.
+    /// Context is not given.
     Block {
         /// Reason.
         reason: &'a str,
@@ -101,17 +101,17 @@ impl ContextScope<'_> {
     }
 }
 
-/// Whether memories are given.
+/// Advice on memories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryAdvice<'a> {
-    /// Within these bounds.
+    /// Memories are given within these bounds.
     Allow {
-        /// Of which sessions.
+        /// Sessions whose memories are given.
         sessions: MemorySessions,
         /// The most results.
         max_results: u32,
     },
-    /// None.
+    /// Memories are not given.
     Block {
         /// Reason.
         reason: &'a str,
@@ -121,14 +121,14 @@ pub enum MemoryAdvice<'a> {
 /// Advice on a rate limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RateLimitAdvice {
-    /// Wait, then try again.
+    /// The call is retried after a wait.
     Retry {
         /// Wait in milliseconds.
         after_ms: u64,
     },
-    /// Put it off.
+    /// The call is queued.
     Queue,
-    /// Give it up.
+    /// The call is skipped.
     Skip {
         /// Reason.
         reason: &'static str,

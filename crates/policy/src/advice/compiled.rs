@@ -18,7 +18,7 @@ const MAX_COMPILED_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct CompiledSection {
     section: AdviceSection,
-    /// In the order of `section.intents`.
+    /// Matchers, in the order of `section.intents`.
     intents: Vec<IntentMatcher>,
     refused_tasks: Option<Phrases>,
     refused_problems: Option<Phrases>,

@@ -35,7 +35,7 @@ impl Phrases {
         built.map(|regex| Some(Phrases(regex))).map_err(|_| PhrasesTooLarge)
     }
 
-    /// The first place in the text where one of the phrases stands.
+    /// The first position in the text of one of the phrases.
     pub(crate) fn find<'text>(&self, text: &'text str) -> Option<&'text str> {
         self.0.find(text).map(|found| found.as_str())
     }

@@ -39,7 +39,7 @@ pub struct IdleSection {
     pub retry_after_ms: Option<u64>,
 }
 
-/// One of `advice.intents`.
+/// An entry of `advice.intents`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntentSection {
     /// `intent`.
@@ -56,7 +56,7 @@ pub struct IntentSection {
     pub at: Position,
 }
 
-/// When an intent is meant.
+/// Condition for an intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IntentMatch {
     /// `any`: the prompt has one of these phrases.
@@ -133,7 +133,7 @@ pub struct MemorySection {
 /// Sessions that may be recalled; the narrower is the lesser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum MemorySessions {
-    /// This session's.
+    /// The same session.
     #[default]
     Own,
     /// All sessions of the same principal.

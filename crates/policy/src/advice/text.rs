@@ -35,13 +35,13 @@ pub(super) fn refusal(rules: &[TextRule<'_>], work: &str, noun: &str, written: &
 }
 
 impl TextSection {
-    /// The reason that the document gives for refusing, or the built-in one.
+    /// The document's reason for refusing, or the built-in one.
     pub(super) fn reason_or(&self, built_in: impl FnOnce() -> String) -> String {
         self.reason.clone().unwrap_or_else(built_in)
     }
 }
 
-/// At most so many bytes of the beginning, in whole characters.
+/// The first bytes of a text, at most so many, in whole characters.
 pub(super) fn beginning(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }

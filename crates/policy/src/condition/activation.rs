@@ -119,7 +119,7 @@ impl<'a> Activation<'a> {
         })
     }
 
-    /// Asked once, when something of it is read.
+    /// The calling agent, asked for once, when a member of it is read.
     fn acting(&self) -> Result<&CallingAgent, Fault> {
         self.acting
             .get_or_init(|| CallingAgent::ask(self.input, self.answers))
@@ -127,7 +127,7 @@ impl<'a> Activation<'a> {
             .ok_or_else(|| Fault::error("what the registry knows of this agent is not known"))
     }
 
-    /// Asked once for each past that is read at all.
+    /// Whether the memory of a scope has overflowed; asked once for each scope that is read.
     fn overflowed(&self, scope: Scope) -> Result<bool, Fault> {
         let known = match scope {
             Scope::Session => &self.session_overflowed,

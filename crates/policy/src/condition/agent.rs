@@ -16,7 +16,7 @@ pub(crate) struct CallingAgent {
 }
 
 impl CallingAgent {
-    /// Asks the registry. Everybody asks the same question, so that a read-set holds it once. `None`: there is no answer.
+    /// Asks the registry, with the same question for all members, so that a read-set holds it once. `None` if there is no answer.
     pub(crate) fn ask(input: &Input, answers: &dyn AnswerSource) -> Option<CallingAgent> {
         match answers.answer(&Question::AgentStatus(operation(&input.facts))) {
             Some(Answer::AgentStatus(status)) => Some(CallingAgent { status }),

@@ -1,5 +1,4 @@
-//! Bounds that are checked before a condition reaches its parser, which is recursive, so that nesting has to be
-//! bounded by something that is not.
+//! Bounds that are checked before a condition reaches its parser, which is recursive: nesting has to be bounded by code that is not.
 
 use super::ConditionProblem;
 use super::position::problem_at;

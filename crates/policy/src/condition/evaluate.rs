@@ -22,7 +22,7 @@ const MAX_ASKED: usize = 256;
 pub(super) enum Fault {
     /// A member below `args`, `result` or `metadata` is not there.
     Missing,
-    /// Anything else.
+    /// Any other error.
     Error(Cow<'static, str>),
 }
 
@@ -31,7 +31,7 @@ impl Fault {
         Fault::Error(message.into())
     }
 
-    /// Of two faults the one that must not be overlooked.
+    /// The more severe of two faults.
     fn worse(self, other: Fault) -> Fault {
         match self {
             Fault::Missing => other,
@@ -40,7 +40,7 @@ impl Fault {
     }
 }
 
-/// One evaluation.
+/// State of an evaluation.
 pub(super) struct Evaluator<'v> {
     activation: &'v Activation<'v>,
     locals: Vec<Value<'v>>,
@@ -119,7 +119,7 @@ impl<'v> Evaluator<'v> {
                 self.spend(text.len() / 8)?;
                 Ok(Value::Bool(pattern.is_match(text)))
             }
-            Node::Comprehension(parts) => self.expire(&parts.0, &parts.1),
+            Node::Comprehension(parts) => self.comprehension(&parts.0, &parts.1),
         }
     }
 
@@ -248,7 +248,11 @@ impl<'v> Evaluator<'v> {
         }
     }
 
-    fn expire(&mut self, range: &'v Node, sweep: &'v Comprehension) -> Result<Value<'v>, Fault> {
+    fn comprehension(
+        &mut self,
+        range: &'v Node,
+        comprehension: &'v Comprehension,
+    ) -> Result<Value<'v>, Fault> {
         let range = self.value(range)?;
         let length = range.length().ok_or_else(|| {
             Fault::error(format!("a list or a map can be gone through, and this is {}", range.kind().words()))
@@ -260,7 +264,7 @@ impl<'v> Evaluator<'v> {
             let Some(element) = range.element(place) else { break };
             self.spend(1)?;
             self.locals.push(element);
-            let stop = self.visit(sweep, &mut built, &mut count, &mut fault);
+            let stop = self.visit(comprehension, &mut built, &mut count, &mut fault);
             self.locals.pop();
             match stop {
                 Ok(Some(value)) => return Ok(value),
@@ -268,7 +272,7 @@ impl<'v> Evaluator<'v> {
                 Err(fault) => return Err(fault),
             }
         }
-        match (sweep, fault) {
+        match (comprehension, fault) {
             (_, Some(fault)) => Err(fault),
             (Comprehension::All(_), None) => Ok(Value::Bool(true)),
             (Comprehension::Exists(_), None) => Ok(Value::Bool(false)),
@@ -277,17 +281,17 @@ impl<'v> Evaluator<'v> {
         }
     }
 
-    /// One element of a macro; `Some` ends it.
+    /// Evaluates a macro for one element; `Some` ends it.
     fn visit(
         &mut self,
-        sweep: &'v Comprehension,
+        comprehension: &'v Comprehension,
         built: &mut Vec<Value<'v>>,
         count: &mut usize,
         fault: &mut Option<Fault>,
     ) -> Result<Option<Value<'v>>, Fault> {
-        match sweep {
+        match comprehension {
             Comprehension::All(test) | Comprehension::Exists(test) => {
-                let decides = matches!(sweep, Comprehension::Exists(_));
+                let decides = matches!(comprehension, Comprehension::Exists(_));
                 match self.truth(test) {
                     Ok(truth) if truth == decides => return Ok(Some(Value::Bool(decides))),
                     Ok(_) => {}
@@ -329,7 +333,7 @@ fn absent(operand: &Value<'_>, name: &str) -> Fault {
     }
 }
 
-/// The fault of giving something to a function that is not for it.
+/// Fault: the argument's type does not fit the function.
 pub(super) fn mismatch(name: &str, kind: Kind) -> Fault {
     Fault::error(format!("`{name}` is not for {}", kind.words()))
 }

@@ -9,7 +9,7 @@ use super::node::{Function, Operator};
 use super::time;
 use super::value::Value;
 
-/// Every operator but `in`, `&&` and `||`.
+/// Evaluates every operator but `in`, `&&` and `||`.
 pub(super) fn binary<'v>(
     operator: Operator,
     left: &Value<'v>,

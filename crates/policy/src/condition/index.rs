@@ -5,12 +5,12 @@ use proctor_facts::Fact;
 
 use super::node::{Constant, Member, Node, Operator};
 
-/// Necessary conditions of a condition; `None` is anything, an empty list is never.
+/// Necessary conditions of a condition; `None` matches all actions, an empty list none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Index {
     /// The action's kind is one of these.
     pub kinds: Option<Vec<ActionKind>>,
-    /// One of these, which are lower-cased, is the tool's name as sent or its canonical name, lower-cased too.
+    /// Lower-cased tool names, one of which is the name as sent or the canonical one, lower-cased too.
     pub tools: Option<Vec<String>>,
 }
 

@@ -1,5 +1,5 @@
-//! From the parsed expression to resolved nodes: every name is looked up, every type that is known is checked, and all that is
-//! wrong is reported at once.
+//! Lowering of the parsed expression to resolved nodes: every name is looked up, every type that is known is checked, and all mistakes are
+//! reported at once.
 
 mod calls;
 mod operators;
@@ -33,7 +33,7 @@ impl Lowered {
         Lowered { node, kind, fragile: false, guards: false, asks: false }
     }
 
-    /// Takes over what is known about a part.
+    /// Adds the properties of a part.
     fn with(mut self, fragile: bool, guards: bool, asks: bool) -> Lowered {
         self.fragile |= fragile;
         self.guards |= guards;
@@ -57,7 +57,7 @@ impl<'t> Lowering<'t> {
         Lowering { text, source, locals: Vec::new(), depth: 0, problems: Vec::new(), warnings: Vec::new() }
     }
 
-    /// The node of an expression; `None` if something in it is wrong, which is then in `problems`.
+    /// The node of an expression; `None` if it has a mistake, which is then in `problems`.
     pub(super) fn lower(&mut self, expr: &IdedExpr) -> Option<Lowered> {
         if self.depth >= MAX_DEPTH {
             // One report is enough: every level above would repeat it.

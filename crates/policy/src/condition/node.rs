@@ -8,7 +8,7 @@ use crate::question::{Question, Scope};
 /// Static type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing.
+    /// Unknown type.
     Any,
     Null,
     Bool,
@@ -200,7 +200,7 @@ pub(super) enum Comprehension {
     Map(Option<Node>, Node),
 }
 
-/// One step of a condition.
+/// A step of a condition.
 #[derive(Debug)]
 pub(super) enum Node {
     Constant(Constant),

@@ -103,7 +103,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// The element of a list, or the key of a map, at that place.
+    /// The element of a list, or the key of a map, at that index.
     pub(super) fn element(&self, index: usize) -> Option<Value<'v>> {
         match self {
             Value::Json(Json::Array(items)) => items.get(index).map(Value::of_json),
@@ -127,7 +127,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// CEL's equality: numbers by value across types, lists and maps by content, anything else of two types is unequal.
+    /// CEL's equality: numbers by value across types, lists and maps by content; other values of two types are unequal.
     pub(super) fn equals(&self, other: &Value<'_>) -> bool {
         if let (Some(left), Some(right)) = (self.as_text(), other.as_text()) {
             return left == right;

@@ -229,7 +229,7 @@ fn read_rate_limit(node: &Node, problems: &mut Problems) -> Option<RateLimitSect
     })
 }
 
-/// A key that speaks about refusals would be ignored in silence where nothing is refused.
+/// Requires a refusal in the section: a key about refusals would otherwise be ignored in silence.
 fn needs_refusal(fields: &Fields<'_>, key: &str, refuses: bool, needed: &str, problems: &mut Problems) {
     if let Some(at) = fields.key_at(key).filter(|_| !refuses) {
         let name = fields.name(key);

@@ -114,7 +114,7 @@ fn read_then(part: &Fields<'_>, usual: Response, problems: &mut Problems) -> Res
     })
 }
 
-/// Doing something once is no loop.
+/// Reads the count of a loop: at least two, because one call is no loop.
 fn read_loop_count(part: &Fields<'_>, problems: &mut Problems) -> Option<u32> {
     let count = part.count("count", problems)?;
     if count < 2 {
@@ -135,7 +135,7 @@ fn read_window(part: &Fields<'_>, problems: &mut Problems) -> Option<u32> {
     None
 }
 
-/// In tenths.
+/// Reads sigma, in tenths.
 fn read_sigma(part: &Fields<'_>, problems: &mut Problems) -> Option<u32> {
     let sigma = part.amount("sigma", false, problems)?;
     if (Decimal::ONE..=Decimal::ONE_HUNDRED).contains(&sigma) {

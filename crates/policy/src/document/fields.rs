@@ -45,7 +45,7 @@ impl<'node> Fields<'node> {
         Some(Fields { at: node.at, path, entries })
     }
 
-    /// The same, with nothing to explain.
+    /// [`Fields::of`] without explanations.
     pub(super) fn closed(
         node: &'node Node,
         path: impl Into<String>,
@@ -144,7 +144,7 @@ impl<'node> Fields<'node> {
         }
     }
 
-    /// One of a few words.
+    /// Reads a word of a fixed set.
     pub(super) fn word(
         &self,
         key: &str,

@@ -59,7 +59,7 @@ pub(super) const ANOMALIES: &[&str] = &["loops", "spikes", "leaks", "unknown_hos
 pub(super) const ANOMALIES_LOOPS: &[&str] = &["count", "window", "then"];
 pub(super) const ANOMALIES_SPIKES: &[&str] = &["sigma", "at_least", "then"];
 pub(super) const ANOMALIES_LEAKS: &[&str] = &["findings", "then"];
-/// Of `anomalies.unknown_hosts` and `anomalies.exfiltration`.
+/// Keys of `anomalies.unknown_hosts` and `anomalies.exfiltration`.
 pub(super) const ANOMALIES_RESPONSE: &[&str] = &["then"];
 
 /// Words of `default`.

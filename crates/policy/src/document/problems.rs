@@ -2,7 +2,7 @@
 
 use super::{Position, Problem};
 
-/// More problems than this help nobody, and a hostile source must not make us compute suggestions for each of its keys.
+/// Maximum of reported problems: a hostile source must not make us compute suggestions for each of its keys.
 pub(super) const MAX_PROBLEMS: usize = 500;
 
 /// The problems found so far in one source.

@@ -144,7 +144,7 @@ fn read_approvers(fields: &Fields<'_>, problems: &mut Problems) -> Vec<String> {
     approvers.into_iter().map(|approver| approver.value).collect()
 }
 
-/// One name, or a list of names.
+/// Reads a taint, or a list of taints.
 fn read_taints(fields: &Fields<'_>, problems: &mut Problems) -> Vec<String> {
     match fields.get("taint").map(|node| &node.value) {
         None => Vec::new(),

@@ -130,7 +130,7 @@ pub(super) fn read_schedule(node: &Node, problems: &mut Problems) -> Option<Loca
     read_hours(schedule.get("active_hours")?, "schedule.active_hours", problems)
 }
 
-/// Hours of the day, with their place.
+/// Hours of the day, with their position.
 pub(super) fn read_hours(node: &Node, path: &str, problems: &mut Problems) -> Option<Located<ActiveHours>> {
     let fields = Fields::closed(node, path, keys::ACTIVE_HOURS, problems)?;
     for key in keys::ACTIVE_HOURS {

@@ -10,10 +10,10 @@ pub const STRUCTURED: &[&str] = &["args", "result", "metadata"];
 /// Members of an action that hold text.
 pub const TEXTUAL: &[&str] = &["text", "path", "command", "url", "model"];
 
-/// A path or pointer to something that rules cannot change.
+/// A path or pointer to a value that rules cannot change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Not a JSONPath.
+    /// The text is not a JSONPath.
     #[error("{} is not a JSONPath: {error}", quoted(path))]
     NotAPath {
         /// The path.
@@ -30,7 +30,7 @@ pub enum TargetError {
     /// A `~` in a JSON pointer that is no escape.
     #[error("{} is not a JSON pointer: write `~` as `~0` and a `/` in a name as `~1`", quoted(.0))]
     PointerEscape(String),
-    /// A place below a member that is text.
+    /// The path leads below a member that is text.
     #[error(
         "{} goes below `{member}`, which is text; only {} have members",
         quoted(target),
@@ -66,7 +66,7 @@ pub fn check_path(path: &str) -> Result<(), TargetError> {
     }
 }
 
-/// Checks a JSON pointer that begins at the action, such as `/args/timeout`, and gives its first token.
+/// Checks a JSON pointer that begins at the action, such as `/args/timeout`, and returns its first token.
 pub fn check_pointer(pointer: &str) -> Result<&str, TargetError> {
     let Some(rest) = pointer.strip_prefix('/') else {
         return Err(TargetError::NotAPointer(pointer.to_owned()));

@@ -11,10 +11,10 @@ use crate::document::{AnomalySection, Document, LeakWatch, LoopWatch, Response, 
 use crate::input::{FoundSecret, Input};
 use crate::question::{ActionsPerMinute, Answer, AnswerSource, Question};
 
-/// With fewer minutes to compare with, nothing is a spike.
+/// Minimum of minutes to compare with; with fewer, there is no spike.
 const FEWEST_MINUTES: u64 = 10;
 
-/// Judges the action; gives what its record has to carry so that the next one can be judged.
+/// Judges the action; returns the amounts that its record has to carry so that the next one can be judged.
 pub(super) fn judge(
     documents: &[&Document],
     input: &Input,

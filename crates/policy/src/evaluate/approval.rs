@@ -1,14 +1,14 @@
-//! An ask meets what became of earlier asks for the same action.
+//! Asks and the approval state: one approval for each action of a principal.
 
 use proctor_core::decision::{ApprovalRef, Decision, Effect};
 
 use crate::input::Input;
 use crate::question::{Answer, AnswerSource, ApprovalState, Question};
 
-/// When to look again at an approval that waits.
+/// Retry delay of an ask that waits.
 const RETRY_MS: u64 = 5_000;
 
-/// Turns an ask into what it really is: a new question, one that waits, a grant to use, or a refusal to pass on.
+/// Resolves an ask against the approval state: new, waiting, granted or refused.
 pub(super) fn settle(decision: &mut Decision, input: &Input, answers: &dyn AnswerSource, wait_micros: u64) {
     let open = match answers.answer(&Question::Approval) {
         Some(Answer::Approval(open)) => open,
@@ -56,7 +56,7 @@ pub(super) fn settle(decision: &mut Decision, input: &Input, answers: &dyn Answe
     }
 }
 
-/// Whether somebody is among those who may approve; an empty list is everybody.
+/// Whether `by` is a permitted approver; an empty list permits all.
 fn may_approve(approvers: &[String], by: &str) -> bool {
     approvers.is_empty() || approvers.iter().any(|name| by.strip_prefix("approver:") == Some(name.as_str()))
 }

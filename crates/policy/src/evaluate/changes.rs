@@ -102,13 +102,13 @@ pub(super) fn apply(decision: &mut Decision, input: &Input, gathered: &Gathered<
     }
 }
 
-/// The rider speaks for the decision from now on.
+/// Sets rule and reason of the decision to those of the changing rule.
 fn rename(decision: &mut Decision, rule: &str, reason: &str) {
     rule.clone_into(&mut decision.rule);
     decision.reason = if reason.is_empty() { format!("rule `{rule}`") } else { reason.to_owned() };
 }
 
-/// A later change at the same place wins.
+/// Adds a change; a later one at the same path wins.
 fn put(decision: &mut Decision, path: String, replacement: Json) {
     decision.changes.retain(|change| change.path != path);
     decision.changes.push(Change { path, replacement });
@@ -119,9 +119,8 @@ struct Irreplaceable<'i> {
     path: &'i str,
 }
 
-/// One change for each place where something was found: the value as it stands after cutting. Where places cannot be named one by
-/// one (a member's own name was cut, a path is too long, there are too many), the whole field is replaced. The error is a place
-/// that nothing can be put to.
+/// Changes for the findings, one for each path: the value after redaction. Where paths cannot be named one by one (a member's own name was
+/// cut, a path is too long, there are too many), the whole field is replaced. The error is a path that cannot be replaced.
 fn finding_changes<'i>(input: &'i Input, facts: &Json) -> Result<Vec<Change>, Irreplaceable<'i>> {
     let mut changes: Vec<Change> = Vec::new();
     for finding in &input.findings {

@@ -12,7 +12,7 @@ use crate::input::Input;
 use crate::policy::{Policy, applies_to};
 use crate::question::{Account, Answer, AnswerSource, Question};
 
-/// Judges all limits: the caller's own, then those of the agents above it, then its team's and its organisation's. Gives the hourly rate
+/// Judges all limits: the caller's own, then those of the agents above it, then its team's and its organisation's. Returns the hourly rate
 /// that the action will be charged against, if one applies.
 pub(super) fn judge(
     policy: &Policy,
@@ -137,7 +137,7 @@ fn judge_budgets(
     }
 }
 
-/// When the limit's window began.
+/// Start of the limit's window.
 pub(crate) fn window_start(limit: &Limit, budget: &BudgetSection, input: &Input) -> Option<Timestamp> {
     if limit.monthly {
         return calendar::month_start(input.now, &budget.timezone);

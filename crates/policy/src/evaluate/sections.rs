@@ -34,8 +34,8 @@ pub(super) fn judge(
     judge_deeds(document, input, answers, gathered);
 }
 
-/// Every host that the action reaches must be on the list. Only an action that does nothing but connect is *allowed* by being on
-/// it, whatever kind it claims.
+/// Judges the allowlist: every host that the action reaches must be on it. Only an action that does nothing but connect is *allowed* by
+/// being on it, whatever kind it claims.
 fn judge_network(document: &Document, input: &Input, gathered: &mut Gathered<'_>) {
     let Some(allowlist) = &document.network_allowlist else { return };
     let facts = &input.facts;
@@ -66,7 +66,7 @@ fn judge_network(document: &Document, input: &Input, gathered: &mut Gathered<'_>
 /// Entries of `unknown` behind which a host may hide.
 const HIDES_HOSTS: &[&str] = &[UNREADABLE_URL, UNREADABLE_HOST, TOO_MANY_ENTRIES];
 
-/// `*` is any host, `*.x` any below x but not x itself, anything else exactly that host.
+/// Matches a host: `*` is any host, `*.x` any below x but not x itself, other patterns exactly that host.
 pub(crate) fn host_matches(pattern: &str, host: &str) -> bool {
     let pattern = pattern.to_lowercase();
     if pattern == "*" {

@@ -39,7 +39,7 @@ impl Clause {
         }
     }
 
-    /// Both names are names of one tool: it is another tool only if neither is the one meant.
+    /// Compares both names of the tool: it is another tool only if neither is the one meant.
     fn holds_for_tool(&self, facts: &Facts) -> bool {
         let names = [facts.name.as_str(), facts.tool.as_str()];
         match self.operator {
@@ -48,8 +48,7 @@ impl Clause {
         }
     }
 
-    /// A clause on something that an action may have several of holds if it holds for one of them. An action that has none
-    /// has the empty string.
+    /// A clause on a list holds if it holds for one element. An empty list counts as the empty string.
     fn holds_for_any(&self, values: &[String]) -> bool {
         if values.is_empty() {
             self.compare_text("")
@@ -169,7 +168,7 @@ fn urls(facts: &Facts) -> Vec<String> {
     urls
 }
 
-/// Only an argument can name a method; a connection to a host without one is a `CONNECT`.
+/// HTTP method: from an argument only; a connection to a host without one is a `CONNECT`.
 fn method(facts: &Facts) -> String {
     if let Some(method) = facts.args.get("method").and_then(Json::as_str) {
         return method.to_uppercase();

@@ -25,7 +25,7 @@ use super::{Engine, ModuleProblem, Opinion, truncate};
 use crate::input::Input;
 use crate::question::AnswerSource;
 
-/// Cedar policies, compiled once and sorted by the kinds of action that they speak of.
+/// Cedar policies, compiled once and sorted by the kinds of action that they apply to.
 #[derive(Debug)]
 pub struct CedarModule {
     by_kind: Vec<(ActionKind, Slice)>,

@@ -154,7 +154,7 @@ fn compile(file: &str, text: &str) -> Result<(Arc<Program>, CompiledPolicy), Reg
     Ok((program, policy))
 }
 
-/// Every use of a refused function that can be seen in the text, with its place.
+/// Uses of refused functions in the text, with their positions.
 fn refused_functions(file: &str, text: &str) -> Vec<ModuleProblem> {
     let words: Vec<(usize, &str)> = bounds::code(text, &SYNTAX).collect();
     let mut problems = Vec::new();
@@ -176,7 +176,7 @@ fn refused_functions(file: &str, text: &str) -> Vec<ModuleProblem> {
     problems
 }
 
-/// The compiler's message, with the place taken out of it.
+/// The compiler's message, with the position taken out of it.
 fn problem_of(file: &str, text: &str, error: &str) -> ModuleProblem {
     let place = error.split_once(&format!("--> {file}:")).and_then(|(_, rest)| {
         let mut numbers = rest.lines().next()?.splitn(2, ':');

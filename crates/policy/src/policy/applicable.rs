@@ -22,7 +22,7 @@ impl Policy {
         documents
     }
 
-    /// Their text, as it was written; several are separated as YAML separates documents.
+    /// Text of the documents, as written; several are separated as YAML separates documents.
     pub fn text_for(&self, caller: &Caller) -> Vec<u8> {
         let mut text: Vec<u8> = Vec::new();
         for document in self.documents_for(caller) {

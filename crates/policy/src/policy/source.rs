@@ -53,7 +53,7 @@ impl Source {
         Source { role, name: name.to_owned(), bytes: text.as_bytes().to_vec() }
     }
 
-    /// The last part of the name: what is left when the same files lie in another place.
+    /// The last part of the name: the same when the files are moved to another folder.
     pub(crate) fn file_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }

@@ -86,7 +86,7 @@ pub(super) fn is_terminator(character: char) -> bool {
         .map_or_else(|| character.is_whitespace(), is_ascii_terminator)
 }
 
-/// The first place at or after `from` where `run` stops to hold, or the end.
+/// The first position at or after `from` where `run` does not hold, or the end.
 #[inline]
 pub(super) fn run_end(bytes: &[u8], from: usize, run: impl Fn(u8) -> bool) -> usize {
     bytes
@@ -106,7 +106,7 @@ pub(super) fn runs(bytes: &[u8], run: impl Fn(u8) -> bool + Copy) -> impl Iterat
     })
 }
 
-/// Finds the next place with a property, and remembers it: questions at rising places cost one walk in all.
+/// Search for the next position with a property, cached: questions at rising positions cost one walk in all.
 pub(super) struct Next<'t, F> {
     text: &'t str,
     find: F,
@@ -115,12 +115,12 @@ pub(super) struct Next<'t, F> {
 }
 
 impl<'t, F: Fn(&str) -> Option<usize>> Next<'t, F> {
-    /// A search over `text`; `find` gives the first such place in the rest of the text.
+    /// A search over `text`; `find` returns the first such position in the rest of the text.
     pub(super) fn new(text: &'t str, find: F) -> Self {
         Next { text, find, asked_from: usize::MAX, answer: None }
     }
 
-    /// The first such place at or after `from`.
+    /// The first such position at or after `from`.
     pub(super) fn at_or_after(&mut self, from: usize) -> Option<usize> {
         let known = self.asked_from <= from && self.answer.is_none_or(|answer| from <= answer);
         if !known {
@@ -137,7 +137,7 @@ pub(super) fn first_terminator(text: &str) -> Option<usize> {
     text.find(is_terminator)
 }
 
-/// Byte classes that occur in a text, so that passes which cannot find anything are skipped.
+/// Byte classes that occur in a text, so that passes without a possible finding are skipped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Summary {
     ascii_digits: usize,
@@ -149,7 +149,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Looks at every byte once, without a branch.
+    /// Summarises a text in one pass over its bytes, without a branch.
     pub(super) fn of(text: &str) -> Summary {
         let (mut wide, mut at, mut bracket) = (false, false, false);
         let mut ascii_digits = 0;

@@ -11,8 +11,8 @@ const MAX_PATTERNS: usize = 256;
 const MAX_PATTERN_BYTES: usize = 4096;
 /// The most memory one compiled pattern may take, in bytes.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
-/// After that many matches of one pattern the rest of the text is one finding: a pattern may look at all of
-/// the rest for each match, and the text's author must not be able to make that many times too many.
+/// Maximum of matches of one pattern, after which the rest of the text is one finding: a pattern may look at all of the rest for each
+/// match, and the text's author must not be able to make that slow.
 const MAX_MATCHES: usize = 1000;
 
 /// A pattern that cannot be used.
@@ -28,7 +28,7 @@ pub struct PatternError {
 /// Reasons why a pattern cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PatternProblem {
-    /// More patterns than one scanner takes.
+    /// The number of patterns is over the limit.
     #[error("{0} patterns given, at most {MAX_PATTERNS} allowed")]
     TooMany(usize),
     /// An empty pattern, which would match everywhere.

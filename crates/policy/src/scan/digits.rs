@@ -115,7 +115,7 @@ fn is_social_security_number(normalised: &[u8]) -> bool {
         })
 }
 
-/// At most [`MAX_WALK`] bytes, kept without allocation.
+/// Buffer of at most [`MAX_WALK`] bytes, without allocation.
 #[derive(Default)]
 struct Short {
     bytes: [u8; MAX_WALK],

@@ -13,7 +13,7 @@ const MAX_TOKEN: usize = 64;
 const MIN_HEX: usize = 64;
 /// A secret split in two is judged joined, when the parts have this many bytes together.
 const MIN_JOINED: usize = 23;
-/// Neither bar can be cleared with fewer distinct bytes: 22 of them carry less than 4.5 bits.
+/// Minimum of distinct bytes: fewer cannot reach either threshold, 22 of them carry less than 4.5 bits.
 const MIN_DISTINCT: usize = 23;
 
 const HIGH_ENTROPY: f64 = 4.5;
@@ -52,7 +52,7 @@ pub(super) fn find(text: &str, may_hold_labels: bool, findings: &mut Vec<Finding
     }
 }
 
-/// Looks at one run of ASCII without whitespace, which is long enough to be looked at.
+/// Scans one run of ASCII without whitespace that is long enough.
 fn find_in_token(bytes: &[u8], (start, end): Span, findings: &mut Vec<Finding>) {
     let Some(token) = bytes.get(start..end) else { return };
     let mut report = |from: usize, to: usize| {

@@ -35,7 +35,7 @@ pub struct JsonFinding {
 }
 
 impl Scanner {
-    /// Scans every string, number and member name of `value`, and gives the value with all findings cut but
+    /// Scans every string, number and member name of `value`, and returns the value with all findings cut but
     /// those for which `keep` is true. Paths start with `prefix`.
     ///
     /// Only strings change, with two exceptions: a number with a finding becomes a string, and what is nested
@@ -52,7 +52,7 @@ impl Scanner {
         (cut.unwrap_or_else(|| value.clone()), redactor.reported)
     }
 
-    /// The same for a text; every finding has the path `path`.
+    /// [`Scanner::redact_json`] for a text; every finding has the path `path`.
     pub fn redact_text(
         &self,
         text: &str,
@@ -66,8 +66,7 @@ impl Scanner {
     }
 }
 
-/// One walk over a value. Its methods give nothing where nothing changes, so that a clean value is not copied
-/// on the way.
+/// Walk over a value. Its methods return `None` where nothing changes, so that a clean value is not copied.
 struct Redactor<'s> {
     scanner: &'s Scanner,
     keep: &'s dyn Fn(FindingKind) -> bool,

@@ -67,7 +67,7 @@ static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
         .expect("the automaton of the constant literals")
 });
 
-/// Finds every literal; gives back the account keys, which are reported after all other passes.
+/// Finds every literal; returns the account keys, which are reported after all other passes.
 pub(super) fn find(text: &str, findings: &mut Vec<Finding>) -> Vec<Finding> {
     let mut account_keys = Vec::new();
     let mut pem_headers = Vec::new();
@@ -186,7 +186,7 @@ fn is_pem_body(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/'
 }
 
-/// The place after the closing dashes of an end line, or the line's own end when it has none.
+/// The position after the closing dashes of an end line, or the line's own end when it has none.
 fn pem_close(bytes: &[u8], end_line: usize) -> usize {
     let after_marker = end_line + PEM_END.len();
     let rest = bytes.get(after_marker..).unwrap_or_default();

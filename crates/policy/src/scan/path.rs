@@ -1,4 +1,4 @@
-//! JSONPath to one place in a value.
+//! JSONPath to one value.
 
 use std::fmt::Write as _;
 

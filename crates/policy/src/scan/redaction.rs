@@ -17,7 +17,7 @@ pub fn redact(text: &str, findings: &[Finding]) -> String {
     cut.unwrap_or_else(|| REDACTED_WHOLE.to_owned())
 }
 
-/// The kind that names a place where all of `kinds` were found: the highest priority, the first of equals.
+/// The kind that labels a position where all of `kinds` were found: the highest priority, the first of equals.
 pub fn leading_kind(kinds: impl IntoIterator<Item = FindingKind>) -> Option<FindingKind> {
     kinds.into_iter().reduce(
         |leading, kind| {

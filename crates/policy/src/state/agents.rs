@@ -24,12 +24,12 @@ const WINDOW_HOURS: i64 = 24;
 const KEPT_HOURS: i64 = WINDOW_HOURS + 1;
 
 /// The most rows that one record drops.
-const SWEEP: usize = 16;
+const MAX_EXPIRED_PER_RECORD: usize = 16;
 
 #[derive(Debug, Default)]
 struct Agent {
     history: History,
-    /// The last hour in which something could not be remembered.
+    /// The last hour in which an entry was dropped at a limit.
     overflow: Option<i64>,
 }
 
@@ -117,7 +117,7 @@ impl Agents {
 
     /// Drops rows whose every bucket is old.
     fn expire(&mut self, hour: i64, rows: &mut Vec<Row>) {
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_EXPIRED_PER_RECORD {
             let Some((newest, _)) = self.by_hour.first() else { return };
             if *newest >= hour.saturating_sub(KEPT_HOURS) {
                 return;

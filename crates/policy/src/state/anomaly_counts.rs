@@ -19,7 +19,7 @@ use repeats::Repeats;
 pub(super) const FOLD: &str = "pace";
 
 /// The most rows of either sort that one record drops because they are old.
-const SWEEP: usize = 4;
+const MAX_EXPIRED_PER_RECORD: usize = 4;
 
 /// Counts of all principals.
 #[derive(Debug, Default)]

@@ -22,8 +22,8 @@ pub(super) const FOLD: &str = "approval";
 /// Retention of closed and expired approvals.
 const KEPT_MICROS: i64 = 7 * 24 * 3_600_000_000;
 
-/// The most that one record drops.
-const SWEEP: usize = 16;
+/// Maximum of rows that one record deletes.
+const MAX_EXPIRED_PER_RECORD: usize = 16;
 
 /// Way in which an approval was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +53,9 @@ pub struct ApprovalInfo {
     pub name: String,
     /// The keyed digest of the action.
     pub action: Digest,
-    /// When it was first asked.
+    /// Time of the first ask.
     pub asked_at: Timestamp,
-    /// When it expires to deny; for a granted one, when the grant does.
+    /// Expiry: to deny, or of the grant.
     pub expires: Timestamp,
     /// Decision of an approver.
     pub state: ApprovalState,
@@ -67,10 +67,53 @@ pub struct ApprovalInfo {
     pub rule: String,
 }
 
+/// Status of an approval, as people and agents are shown it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalStatus {
+    /// No approver has decided yet.
+    Waiting,
+    /// An approver has allowed the action, and the grant is unused.
+    Granted,
+    /// An approver has refused the action.
+    Refused,
+    /// The action was let through.
+    Used,
+    /// The same action was asked about anew, under another identifier.
+    Replaced,
+    /// The time for a decision, or for the use of the grant, has passed.
+    Expired,
+}
+
+impl ApprovalStatus {
+    /// The word for people and protocols.
+    pub const fn word(self) -> &'static str {
+        match self {
+            ApprovalStatus::Waiting => "waiting",
+            ApprovalStatus::Granted => "granted",
+            ApprovalStatus::Refused => "refused",
+            ApprovalStatus::Used => "used",
+            ApprovalStatus::Replaced => "replaced",
+            ApprovalStatus::Expired => "expired",
+        }
+    }
+}
+
 impl ApprovalInfo {
-    /// Whether somebody can still decide it.
+    /// Whether an approver can still decide.
     pub fn is_waiting(&self, now: Timestamp) -> bool {
         self.closed.is_none() && self.state == ApprovalState::Waiting && now < self.expires
+    }
+
+    /// The status at a time.
+    pub fn status(&self, now: Timestamp) -> ApprovalStatus {
+        match (&self.closed, &self.state) {
+            (Some((Closing::Used, ..)), _) => ApprovalStatus::Used,
+            (Some((Closing::Replaced, ..)), _) => ApprovalStatus::Replaced,
+            (_, ApprovalState::Refused { .. }) => ApprovalStatus::Refused,
+            (_, ApprovalState::Granted { .. }) if now < self.expires => ApprovalStatus::Granted,
+            (None, ApprovalState::Waiting) if now < self.expires => ApprovalStatus::Waiting,
+            _ => ApprovalStatus::Expired,
+        }
     }
 }
 
@@ -122,7 +165,7 @@ impl Approvals {
         if let Some(older) = self.by_action.get(&(Arc::clone(&principal), action)).copied() {
             self.close_known(older, (Closing::Replaced, envelope.time, seq), rows);
         }
-        if !self.make_room(limits, &principal, envelope.time, rows) {
+        if !self.evict(limits, &principal, envelope.time, rows) {
             return;
         }
         let info = ApprovalInfo {
@@ -187,7 +230,7 @@ impl Approvals {
     /// Drops those that were closed or expired long ago, and the oldest closed ones if there are too many.
     pub(super) fn expire(&mut self, limits: Limits, time: Timestamp, rows: &mut Vec<Row>) {
         let old = time.plus_micros(-KEPT_MICROS);
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_EXPIRED_PER_RECORD {
             let closed =
                 self.closed.first().filter(|(at, _)| *at < old || self.closed.len() > limits.approvals);
             let expired = self.open.first().filter(|(expires, _)| *expires < old);
@@ -246,14 +289,8 @@ impl Approvals {
         self.put(info, rows);
     }
 
-    /// Makes room by dropping an expired one, of the same principal if it has too many. False: there is no room.
-    fn make_room(
-        &mut self,
-        limits: Limits,
-        principal: &Arc<str>,
-        time: Timestamp,
-        rows: &mut Vec<Row>,
-    ) -> bool {
+    /// Evicts one expired approval if a limit is reached, of the same principal if that one has too many; false if none has expired.
+    fn evict(&mut self, limits: Limits, principal: &Arc<str>, time: Timestamp, rows: &mut Vec<Row>) -> bool {
         let own = self.open_by_principal.get(principal);
         let candidate = if own.is_some_and(|own| own.len() >= limits.approvals_of_principal) {
             own.and_then(BTreeSet::first)
@@ -293,7 +330,7 @@ impl Approvals {
             .insert((info.expires, info.id));
     }
 
-    /// Takes one out of everything.
+    /// Removes an approval from all indices.
     fn take(&mut self, id: ApprovalId) -> Option<ApprovalInfo> {
         let info = self.all.remove(&id)?;
         if let Some((_, at, _)) = info.closed {

@@ -19,7 +19,7 @@ struct Bucket {
     held: u64,
 }
 
-/// One tool: its canonical name, and the name as sent where it differs.
+/// A tool: its canonical name, and the name as sent where it differs.
 #[derive(Debug)]
 struct Tool {
     row_key: Arc<str>,
@@ -199,7 +199,7 @@ impl History {
         sums
     }
 
-    /// When the last action that matches the glob was let through, if that was in or after that hour.
+    /// Time of the last action that matches the glob and was let through, if that was in or after that hour.
     pub(super) fn last(
         &self,
         pattern: &str,

@@ -25,7 +25,7 @@ const DAY: i64 = 24 * 60;
 const FINE_MINUTES: i64 = 25 * 60;
 
 /// The most quarters that one record compacts, and the most rows of old quarters that it drops, for each account.
-const SWEEP: usize = 8;
+const MAX_COMPACTED_PER_RECORD: usize = 8;
 
 /// Amounts are kept in millionths of millionths: adding integers is exact in any order.
 const SCALE: u32 = 12;
@@ -40,7 +40,7 @@ pub(super) struct Sums([i128; 3]);
 #[derive(Debug, Clone, Copy, Default)]
 struct Quarter {
     sums: Sums,
-    /// One row stands for the whole quarter; else each of its minutes has a row.
+    /// Whether one row stands for the whole quarter; otherwise each of its minutes has a row.
     is_one_row: bool,
 }
 
@@ -54,7 +54,7 @@ struct Meter {
 #[derive(Debug, Default)]
 pub(super) struct Meters {
     meters: HashMap<Arc<str>, Meter>,
-    /// By the newest quarter, so that accounts that are used no more are found.
+    /// Accounts by their newest quarter, so that unused ones are found.
     by_newest: BTreeSet<(i64, Arc<str>)>,
 }
 
@@ -113,7 +113,7 @@ impl Meters {
             return;
         }
         let Some(meter) = self.meters.get_mut(&key) else { return };
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_COMPACTED_PER_RECORD {
             meter.drop_oldest(&key, rows);
         }
         if meter.quarters.is_empty() {
@@ -215,10 +215,10 @@ impl Meter {
         self.days.entry(minute.div_euclid(DAY)).or_default().add(change);
     }
 
-    /// Makes one row of each quarter that is no longer needed by minutes, and drops quarters that are not needed at all.
+    /// Compacts each quarter that is no longer needed by minutes to one row, and drops quarters that are not needed at all.
     fn compact(&mut self, key: &str, now: i64, rows: &mut Vec<Row>) {
         let fine = first_fine_quarter(now);
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_COMPACTED_PER_RECORD {
             let Some(number) = self.minutes.first_key_value().map(|(minute, _)| minute.div_euclid(QUARTER))
             else {
                 break;
@@ -232,7 +232,7 @@ impl Meter {
                 rows.push(row(&quarter_key(key, number), quarter.sums));
             }
         }
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_COMPACTED_PER_RECORD {
             match self.quarters.first_key_value() {
                 // A day more than is asked about, so that a day's sum is never asked for after a part of it was dropped.
                 Some((oldest, _)) if *oldest * QUARTER < now.saturating_sub(KEPT_MINUTES + DAY) => {

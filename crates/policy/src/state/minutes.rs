@@ -1,5 +1,5 @@
-//! In which minute each recent decision was made: settlements and retractions name a decision by its sequence, and what they
-//! change is booked where the decision was.
+//! Minutes of recent decisions: settlements and retractions name a decision by its sequence, and their amounts are booked where the
+//! decision was.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub(super) const FOLD: &str = "minute";
 const MOST: usize = 100_000;
 
 /// The most rows that one record drops.
-const SWEEP: usize = 4;
+const MAX_EXPIRED_PER_RECORD: usize = 4;
 
 /// Runs of decisions within one minute: the first sequence, and the minute. Oldest first.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl Minutes {
             self.0.push_back((seq, minute));
             rows.push(row(seq, minute));
         }
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_EXPIRED_PER_RECORD {
             let Some((seq, oldest)) = self.0.front().copied() else { return };
             if oldest >= minute.saturating_sub(KEPT_MINUTES) && self.0.len() <= MOST {
                 return;

@@ -19,12 +19,12 @@ pub(super) const FOLD: &str = "rate";
 const PARTS_PER_CALL: u64 = 3_600_000_000;
 
 /// The most rows that one record drops.
-const SWEEP: usize = 4;
+const MAX_EXPIRED_PER_RECORD: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bucket {
     limit: u32,
-    /// As of `at`.
+    /// Amount at `at`.
     parts: u64,
     at: Timestamp,
 }
@@ -32,7 +32,7 @@ struct Bucket {
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     buckets: HashMap<Arc<str>, Bucket>,
-    /// By the hour in which they are empty at the latest.
+    /// Buckets by the hour in which they are empty at the latest.
     by_hour: BTreeSet<(i64, Arc<str>)>,
 }
 
@@ -53,7 +53,7 @@ impl Rates {
         self.expire(envelope.time, rows);
     }
 
-    /// Takes back what a decision was charged.
+    /// Refunds the charge of a decision.
     pub(super) fn retract(&mut self, envelope: &Envelope, rows: &mut Vec<Row>) {
         for (limit, parts) in charges(envelope) {
             let key = key(&envelope.principal, &envelope.tool, limit);
@@ -97,7 +97,7 @@ impl Rates {
 
     /// Drops buckets that have been empty for an hour.
     fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_EXPIRED_PER_RECORD {
             let Some((hour, _)) = self.by_hour.first() else { return };
             if *hour >= hour_of(time).saturating_sub(1) {
                 return;

@@ -36,10 +36,10 @@ pub use agent::AgentInfo;
 
 pub(super) const FOLD: &str = "registry";
 
-/// The most agents above one that are looked at. Nobody knows whether one with more above it is stopped, so it is.
+/// Maximum of ancestors that are examined. An agent with more is stopped, because the state of the others is unknown.
 const MAX_ANCESTORS: usize = 64;
 
-/// The most agents above one that pay for it. No agent registers with more above it.
+/// Maximum of ancestors that pay for an agent. No agent registers with more above it.
 const MAX_PAYERS: usize = 10;
 
 /// Bounds of the registry.
@@ -104,7 +104,7 @@ impl Registry {
         let is_known = before.is_some();
         let has_room = match &after {
             None => true,
-            Some(agent) if agent.registration.is_some() => had_registration || self.make_room(rows),
+            Some(agent) if agent.registration.is_some() => had_registration || self.evict(rows),
             Some(_) => is_known || self.agents.len() - self.index.registered() < self.bounds.agents,
         };
         if has_room {
@@ -116,8 +116,8 @@ impl Registry {
         !agent.parent().is_empty() && self.get(agent.parent()).is_none_or(|parent| !parent.is_registered())
     }
 
-    /// Sees to it that one more agent can be taken in, if that is possible.
-    fn make_room(&mut self, rows: &mut Vec<Row>) -> bool {
+    /// Evicts agents until one more can be registered; false if none can be dropped.
+    fn evict(&mut self, rows: &mut Vec<Row>) -> bool {
         while self.index.registered() >= self.bounds.agents {
             let Some(principal) = self.index.oldest_droppable() else { return false };
             self.put(&principal, None, rows);

@@ -157,7 +157,7 @@ pub(super) fn quoted(text: &str) -> String {
     out
 }
 
-/// Takes a quoted part off the front of a key: the text, and what follows.
+/// Splits a quoted part off the front of a key: the text, and the rest.
 pub(super) fn unquote(key: &str) -> Option<(String, &str)> {
     let inner = key.strip_prefix('"')?;
     let mut escaped = false;

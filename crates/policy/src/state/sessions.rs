@@ -325,7 +325,7 @@ fn event(seq: u64, envelope: &Envelope) -> Event<'_> {
     }
 }
 
-/// When an identifier was made, in milliseconds: the first six bytes of a UUIDv7.
+/// Creation time of an identifier, in milliseconds: the first six bytes of a UUIDv7.
 fn made_at(id: SessionId) -> i64 {
     id.as_bytes().iter().take(6).fold(0, |moment, byte| moment << 8 | i64::from(*byte))
 }

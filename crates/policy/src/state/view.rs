@@ -60,7 +60,7 @@ impl<'a> StateView<'a> {
 }
 
 impl AnswerSource for StateView<'_> {
-    /// Only what was spent before the time that is kept (33 days) is not to be had.
+    /// Answers all questions except for amounts spent before the retention time (33 days).
     fn answer(&self, question: &Question) -> Option<Answer> {
         let (state, now) = (self.state, self.now);
         Some(match question {

@@ -16,7 +16,7 @@ use proctor_policy::question::{Answer, AnswerSource, Question};
 use proctor_policy::scan::{Finding, FindingKind, REDACTED_WHOLE, Scanner, redact};
 
 /// A law that an input broke, in words for the person who reads the failure.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Violation(String);
 
 impl std::fmt::Display for Violation {

@@ -1,4 +1,4 @@
-//! Everything that is wrong with a document is reported, each at its place.
+//! Problems of documents: all are reported, each with its position.
 
 use proctor_policy::document::read_document;
 

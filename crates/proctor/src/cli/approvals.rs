@@ -21,17 +21,17 @@ pub enum ApproveCommand {
     },
     /// Grant the action, for one use.
     #[command(after_help = "Example:\n  proctor approve allow 0199c4f2 --reason \"release day\"")]
-    Allow(VerdictArgs),
+    Allow(ApproverDecisionArgs),
     /// Refuse the action; the agent is told the reason.
     #[command(after_help = "Example:\n  proctor approve deny 0199c4f2 --reason \"not on a Friday\"")]
-    Deny(VerdictArgs),
+    Deny(ApproverDecisionArgs),
     /// Print approvals as they are asked for, until interrupted.
     #[command(after_help = "Example:\n  proctor approve watch --json")]
     Watch,
 }
 
 #[derive(Debug, Args)]
-pub struct VerdictArgs {
+pub struct ApproverDecisionArgs {
     /// The approval id, or a unique prefix of at least four characters.
     pub id: String,
     /// Reason, recorded and told to the agent.

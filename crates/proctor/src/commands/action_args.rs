@@ -17,7 +17,7 @@ pub struct Described {
     pub agent: String,
     /// The session, as claimed.
     pub session: String,
-    /// All of it as one line of `gate`.
+    /// The action as one line of `gate`.
     pub line: Json,
 }
 

@@ -11,14 +11,14 @@ use proctor_ledger::Reader;
 use proctor_ledger::store::Filter;
 use proctor_policy::question::ApprovalState;
 use proctor_policy::scan::Scanner;
-use proctor_policy::state::{ApprovalInfo, Closing};
+use proctor_policy::state::{ApprovalInfo, ApprovalStatus};
 
 use super::{Context, init, records};
-use crate::cli::{ApproveCommand, VerdictArgs};
+use crate::cli::{ApproveCommand, ApproverDecisionArgs};
 use crate::failure::{Failure, OK, Outcome};
 use crate::output;
 use proctor_engine::access::open_reader;
-use proctor_engine::approvers::{MAX_REASON, Statement, Verdict};
+use proctor_engine::approvers::{ApproverDecision, MAX_REASON, Statement};
 use proctor_engine::find_ask;
 use proctor_engine::state_dir::{StateDir, read_key};
 use proctor_system::SystemClock;
@@ -27,8 +27,8 @@ pub(super) fn run(context: &Context, command: ApproveCommand) -> Outcome {
     match command {
         ApproveCommand::List { all } => list(context, all),
         ApproveCommand::Show { id } => show(context, &id),
-        ApproveCommand::Allow(arguments) => decide(context, &arguments, Verdict::Allow),
-        ApproveCommand::Deny(arguments) => decide(context, &arguments, Verdict::Deny),
+        ApproveCommand::Allow(arguments) => decide(context, &arguments, ApproverDecision::Allow),
+        ApproveCommand::Deny(arguments) => decide(context, &arguments, ApproverDecision::Deny),
         ApproveCommand::Watch => watch(context),
     }
 }
@@ -66,17 +66,13 @@ fn list(context: &Context, all: bool) -> Outcome {
     Ok(OK)
 }
 
+/// Status in lists and in JSON, which have five words: an approval that was closed unused is `refused` or `expired`.
 fn status(approval: &ApprovalInfo, now: Timestamp) -> &'static str {
-    match (&approval.closed, &approval.state) {
-        (Some((Closing::Used, ..)), _) => return "used",
-        (Some(_), ApprovalState::Waiting | ApprovalState::Granted { .. }) => return "expired",
-        _ => {}
-    }
-    match approval.state {
-        ApprovalState::Refused { .. } => "refused",
-        _ if now >= approval.expires => "expired",
-        ApprovalState::Granted { .. } => "granted",
-        ApprovalState::Waiting => "waiting",
+    match approval.status(now) {
+        ApprovalStatus::Used => ApprovalStatus::Used.word(),
+        _ if matches!(approval.state, ApprovalState::Refused { .. }) => ApprovalStatus::Refused.word(),
+        _ if approval.closed.is_some() => ApprovalStatus::Expired.word(),
+        other => other.word(),
     }
 }
 
@@ -159,7 +155,7 @@ fn show(context: &Context, text: &str) -> Outcome {
     Ok(OK)
 }
 
-fn decide(context: &Context, arguments: &VerdictArgs, verdict: Verdict) -> Outcome {
+fn decide(context: &Context, arguments: &ApproverDecisionArgs, decision: ApproverDecision) -> Outcome {
     let reader = open_reader(&context.config.engine.state)?;
     let id = find(&reader, &arguments.id)?;
     drop(reader);
@@ -180,7 +176,7 @@ fn decide(context: &Context, arguments: &VerdictArgs, verdict: Verdict) -> Outco
     let statement = Statement {
         ledger: state.key()?.verifier_key().name().to_owned(),
         approval: id,
-        verdict,
+        decision,
         reason: arguments.reason.clone(),
     };
     let command = Json::object().with("op", "approve").with("signed", statement.sign(&key)?);
@@ -188,7 +184,7 @@ fn decide(context: &Context, arguments: &VerdictArgs, verdict: Verdict) -> Outco
     if context.json {
         output::data(&answer)?;
     } else {
-        let done = if verdict == Verdict::Allow { "granted for one use" } else { "refused" };
+        let done = if decision == ApproverDecision::Allow { "granted for one use" } else { "refused" };
         output::data(format!("{id} {done} by {}", output::member(&answer, "approver")))?;
     }
     Ok(OK)

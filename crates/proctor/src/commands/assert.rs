@@ -90,7 +90,7 @@ fn policy(context: &Context) -> Result<Policy, Failure> {
     }
 }
 
-/// Assertions of plugins wait for results that nobody will submit here: they could not be decided.
+/// Marks assertions of plugins as undecidable: no result is submitted here.
 fn refuse_plugins(batch: &mut Batch) {
     for found in batch.found.iter_mut().filter(|found| found.waiting) {
         found.verdict = Verdict::error(NO_PLUGIN).suggest("run it in a client of the assertion engine");
@@ -108,7 +108,7 @@ fn recordable(trace: &str) -> Option<&RawValue> {
 /// Recorder of the batch, if it is recorded at all.
 struct BatchRecorder {
     recorder: Recorder,
-    /// This process, if it owns the state directory: its ledger is signed at the end.
+    /// Owner, if this process owns the state directory: its ledger is signed at the end.
     owner: Option<Owner>,
 }
 

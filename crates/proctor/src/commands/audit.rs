@@ -84,7 +84,7 @@ pub(super) fn trust(context: &Context) -> Result<Option<Trust>, Failure> {
     Ok(Some(trust))
 }
 
-/// Has the owner sign the ledger as it is now; without an owner this process becomes it for a moment.
+/// Asks the owner to sign the ledger as it is now; without an owner this process becomes it for a moment.
 fn sign_now(context: &Context) -> Result<(), Failure> {
     records::command(context, &Json::object().with("op", "checkpoint")).map(|_| ())
 }
@@ -229,26 +229,26 @@ fn check(context: &Context) -> Outcome {
     // The key in the state directory, if it is there: a ledger that somebody made anew with a key of their own is not ours.
     let key = StateDir::new(&context.config.engine.state).key().ok().map(|key| key.verifier_key().clone());
     let options = FsckOptions { key, refold: Some(&mut refold), progress: Some(&mut progress) };
-    let findings = fsck(&context.config.engine.state, options);
+    let damage = fsck(&context.config.engine.state, options);
     bar.finish_and_clear();
     if context.json {
-        for finding in &findings {
+        for item in &damage {
             output::data(
                 Json::object()
-                    .with("code", finding.kind.to_string())
-                    .with("what", finding.what.as_str())
-                    .with("where", finding.where_.as_str())
-                    .with("advice", finding.advice),
+                    .with("code", item.kind.to_string())
+                    .with("what", item.what.as_str())
+                    .with("where", item.where_.as_str())
+                    .with("advice", item.advice),
             )?;
         }
-    } else if findings.is_empty() {
+    } else if damage.is_empty() {
         output::data("no damage found")?;
     } else {
-        for finding in &findings {
-            output::data(finding)?;
+        for item in &damage {
+            output::data(item)?;
         }
     }
-    Ok(if findings.is_empty() { OK } else { NOT_VERIFIED })
+    Ok(if damage.is_empty() { OK } else { NOT_VERIFIED })
 }
 
 fn erase(context: &Context, record: &str, reason: &str) -> Outcome {

@@ -16,7 +16,7 @@ use crate::access::Owner;
 use crate::config::{Config, Overrides};
 use crate::failure::{FAILED, Failure, OK, Outcome};
 use crate::output;
-use proctor_engine::approvers::{ApproverKeys, Statement, Verdict};
+use proctor_engine::approvers::{ApproverDecision, ApproverKeys, Statement};
 use proctor_engine::state_dir::StateDir;
 use proctor_engine::traces::find_session;
 use proctor_system::SystemRandomness;
@@ -179,8 +179,12 @@ fn owner_approves(owner: &Owner, approver: &Approver) -> Result<String, Failure>
         .find_map(|record| record.envelope.approval)
         .ok_or_else(|| Failure::from("no approval was asked for"))?;
     let ledger = approver.state.key()?.verifier_key().name().to_owned();
-    let statement =
-        Statement { ledger: ledger.clone(), approval: asked, verdict: Verdict::Allow, reason: String::new() };
+    let statement = Statement {
+        ledger: ledger.clone(),
+        approval: asked,
+        decision: ApproverDecision::Allow,
+        reason: String::new(),
+    };
     let keys = ApproverKeys::read(&approver.state.approvers_file(), &ledger)?;
     owner
         .engine

@@ -32,7 +32,7 @@ impl Followers {
         Ok(Followers { log: log.transpose()?, webhook: webhook.transpose()? })
     }
 
-    /// Lets them pass on what is in the ledger, whose writer has been finished, and ends them.
+    /// Drains the ledger, whose writer has been finished, and ends the followers.
     pub fn finish(self) {
         let followers =
             [("the audit log", self.log, LOG_DRAIN), ("the webhook", self.webhook, WEBHOOK_DRAIN)];

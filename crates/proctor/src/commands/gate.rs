@@ -245,7 +245,8 @@ fn drain(engine: &Mutex<Option<Arc<Engine>>>) {
     }
 }
 
-/// On SIGINT and SIGTERM: nothing more is decided, what is decided is answered and on record, then the process ends with 130 or 143.
+/// Handler of SIGINT and SIGTERM: no further line is decided, decided ones are recorded and answered, then the process ends with 130 or
+/// 143.
 fn stop_on_signals(
     engine: &Arc<Mutex<Option<Arc<Engine>>>>,
     stream: &Arc<Stream>,

@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context) -> Outcome {
             watcher.cancel();
             signal
         });
-        let owner = converse(&context.config, first, &stop).await;
+        let owner = serve_connection(&context.config, first, &stop).await;
         let signal = if stop.is_cancelled() { signal.await.ok() } else { None };
         Ok::<_, Failure>((owner, signal))
     });
@@ -80,8 +80,8 @@ fn open(config: &Config) -> Result<Backend, Failure> {
     }
 }
 
-/// Serves stdin until it ends. Gives the owner, if this process became it.
-async fn converse(config: &Config, first: Backend, stop: &CancellationToken) -> Option<Owner> {
+/// Serves stdin until it ends. Returns the owner, if this process became it.
+async fn serve_connection(config: &Config, first: Backend, stop: &CancellationToken) -> Option<Owner> {
     let (input, mut output) = (stdio::input(), stdio::output());
     let mut lines = Lines::new(input, MAX_MESSAGE);
     let mut backend = first;
@@ -107,7 +107,7 @@ async fn converse(config: &Config, first: Backend, stop: &CancellationToken) -> 
     }
 }
 
-/// Until somebody owns the directory again, everything is blocked, at once: looking for an owner goes on beside it.
+/// Blocks all requests at once until the directory has an owner again; the search for an owner goes on beside it.
 async fn reopen(
     config: &Config,
     lines: &mut Lines<StandardInput>,
@@ -156,7 +156,7 @@ async fn serve_own(
 }
 
 enum Ended {
-    /// There is nothing more to serve.
+    /// The input has ended.
     Input,
     /// The owner does not answer any more.
     Owner,

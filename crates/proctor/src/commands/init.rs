@@ -98,7 +98,7 @@ pub fn default_credential() -> Result<PathBuf, Failure> {
     Ok(folder.join("proctor").join("approver.key"))
 }
 
-/// Makes the approver's key, or takes the one that is there, and registers it with the ledger.
+/// Creates the approver's key, or takes the one that is there, and registers it with the ledger.
 pub(super) fn make_credential(
     file: &Path,
     name: Option<&str>,

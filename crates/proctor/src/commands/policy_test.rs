@@ -65,7 +65,7 @@ enum TestFileError {
     NotAMoment(String),
 }
 
-/// One action of a case.
+/// An action of a case.
 struct Step {
     described: Described,
     expect: Effect,

@@ -30,7 +30,7 @@ impl Owner {
         Owner::open_or_make(context)
     }
 
-    /// The same; a ledger is made if there is none.
+    /// [`Owner::open`], which creates a ledger if there is none.
     pub fn open_or_make(context: &Context) -> Result<Owner, Failure> {
         let access = Access::open(&context.config, COMMAND)?;
         Ok(Owner { access, state: StateDir::new(&context.config.engine.state) })

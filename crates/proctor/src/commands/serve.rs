@@ -47,8 +47,7 @@ pub(super) fn run(context: &Context) -> Outcome {
     Ok(u8::try_from(128 + signal).unwrap_or(1))
 }
 
-/// Owns the state directory, opens doors, and serves until a signal; then everything that was asked is answered, recorded and passed on. Gives
-/// the signal.
+/// Owns the state directory, opens doors and serves until a signal; then drains requests, ledger and followers. Returns the signal.
 pub fn until_stopped(
     config: &Config,
     open: impl AsyncFnOnce(&Owner, &CancellationToken) -> Result<Serving, Failure>,
@@ -71,7 +70,7 @@ pub fn until_stopped(
     owner::drain_commands();
     owner.engine.finish();
     followers.finish();
-    // What still hangs must not keep the process.
+    // Blocked tasks must not delay the exit.
     runtime.shutdown_background();
     outcome
 }
@@ -236,7 +235,7 @@ fn assembly_door(config: &Config, owner: &Owner) -> Result<AssemblyDoor, Failure
     Ok(AssemblyDoor::new(Arc::clone(&owner.engine), settings))
 }
 
-/// Looks after agents until the server stops; then streams end.
+/// Spawns the expiry task, and closes streams at shutdown.
 fn watch_door(door: &AssemblyDoor, stop: &CancellationToken) {
     door.spawn_expiry();
     let (door, stop) = (door.clone(), stop.clone());

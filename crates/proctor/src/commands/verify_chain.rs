@@ -7,7 +7,7 @@ use std::path::Path;
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_wire::assembly::chain::{
-    Extent, Gaps, MAX_LINE_BYTES, Outcome as Verdict, Start, Tampering, TruncatedLine, Verifier,
+    Extent, Gaps, MAX_LINE_BYTES, Outcome as ChainOutcome, Start, Tampering, TruncatedLine, Verifier,
 };
 
 use super::Context;
@@ -15,7 +15,7 @@ use crate::failure::{Failure, NOT_VERIFIED, OK, Outcome, UNDECIDED};
 use crate::output;
 
 pub(super) fn run(context: &Context, file: &Path) -> Outcome {
-    let (verdict, extent) = if file == Path::new("-") {
+    let (outcome, extent) = if file == Path::new("-") {
         let stdin: StdinLock<'static> = std::io::stdin().lock();
         verify(stdin, 0, "stdin")?
     } else {
@@ -25,19 +25,23 @@ pub(super) fn run(context: &Context, file: &Path) -> Outcome {
         verify(BufReader::with_capacity(1 << 16, handle), length, &name)?
     };
     if context.json {
-        output::data(json(&verdict, extent))?;
+        output::data(json(&outcome, extent))?;
     } else {
-        print(&verdict, extent)?;
+        print(&outcome, extent)?;
     }
-    Ok(match verdict {
-        Verdict::Verified { .. } => OK,
-        Verdict::Incomplete { .. } => UNDECIDED,
-        Verdict::Tampered { .. } => NOT_VERIFIED,
+    Ok(match outcome {
+        ChainOutcome::Verified { .. } => OK,
+        ChainOutcome::Incomplete { .. } => UNDECIDED,
+        ChainOutcome::Tampered { .. } => NOT_VERIFIED,
     })
 }
 
 /// Reads the log to its end, or to the first line that was tampered with.
-fn verify(mut input: impl BufRead, length: u64, name: &str) -> Result<(Verdict, Option<Extent>), Failure> {
+fn verify(
+    mut input: impl BufRead,
+    length: u64,
+    name: &str,
+) -> Result<(ChainOutcome, Option<Extent>), Failure> {
     // One byte more than a line with its break may have, so that a longer one is seen to be longer.
     const LIMIT: u64 = MAX_LINE_BYTES as u64 + 2;
     let bar = output::progress(length, "verifying");
@@ -61,19 +65,19 @@ fn verify(mut input: impl BufRead, length: u64, name: &str) -> Result<(Verdict, 
     Ok((verifier.finish(), extent))
 }
 
-/// The verdict in a word.
-fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Verified { .. } => "verified",
-        Verdict::Incomplete { .. } => "incomplete",
-        Verdict::Tampered { .. } => "tampered",
+/// Code word of an outcome.
+fn word(outcome: &ChainOutcome) -> &'static str {
+    match outcome {
+        ChainOutcome::Verified { .. } => "verified",
+        ChainOutcome::Incomplete { .. } => "incomplete",
+        ChainOutcome::Tampered { .. } => "tampered",
     }
 }
 
-fn print(verdict: &Verdict, extent: Option<Extent>) -> Result<(), Failure> {
+fn print(outcome: &ChainOutcome, extent: Option<Extent>) -> Result<(), Failure> {
     let say = |name: &str, text: &str| output::data(format!("  {name:<11} {text}"));
-    output::data(word(verdict))?;
-    if let Verdict::Tampered { line, seq, why, .. } = verdict {
+    output::data(word(outcome))?;
+    if let ChainOutcome::Tampered { line, seq, why, .. } = outcome {
         let seq = seq.map_or_else(String::new, |seq| format!(", which says that it is entry {seq}"));
         say("line", &format!("{line}{seq}"))?;
         say("problem", &output::shown(&why.to_string(), 300))?;
@@ -82,11 +86,11 @@ fn print(verdict: &Verdict, extent: Option<Extent>) -> Result<(), Failure> {
             say("found", &output::shown(&found, 100))?;
         }
     }
-    say("entries", &entries(verdict, extent))?;
+    say("entries", &entries(outcome, extent))?;
     if let Some(extent) = extent {
         say("head", &hex(extent.head))?;
     }
-    if let Verdict::Incomplete { start, gaps, truncated: torn, .. } = verdict {
+    if let ChainOutcome::Incomplete { start, gaps, truncated: torn, .. } = outcome {
         if let Some(start) = start {
             say("begins", &beginning(start))?;
         }
@@ -97,15 +101,15 @@ fn print(verdict: &Verdict, extent: Option<Extent>) -> Result<(), Failure> {
             say("cut off", &output::shown(&format!("line {line}, the last: {why}"), 300))?;
         }
     }
-    say("means", meaning(verdict))
+    say("means", meaning(outcome))
 }
 
 /// Number of valid entries, and their range.
-fn entries(verdict: &Verdict, extent: Option<Extent>) -> String {
-    let (Verdict::Verified { entries }
-    | Verdict::Incomplete { entries, .. }
-    | Verdict::Tampered { entries, .. }) = verdict;
-    let before = if matches!(verdict, Verdict::Tampered { .. }) { " valid before it" } else { "" };
+fn entries(outcome: &ChainOutcome, extent: Option<Extent>) -> String {
+    let (ChainOutcome::Verified { entries }
+    | ChainOutcome::Incomplete { entries, .. }
+    | ChainOutcome::Tampered { entries, .. }) = outcome;
+    let before = if matches!(outcome, ChainOutcome::Tampered { .. }) { " valid before it" } else { "" };
     let which =
         extent.map_or_else(String::new, |extent| format!(", {}", range(extent.first_seq, extent.last_seq)));
     format!("{entries}{before}{which}")
@@ -145,41 +149,43 @@ fn difference(why: &Tampering) -> Option<(String, String)> {
     })
 }
 
-fn meaning(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Verified { entries: 0 } => "nothing is in it; whether something was, it cannot show",
-        Verdict::Verified { .. } => {
+fn meaning(outcome: &ChainOutcome) -> &'static str {
+    match outcome {
+        ChainOutcome::Verified { entries: 0 } => "nothing is in it; whether something was, it cannot show",
+        ChainOutcome::Verified { .. } => {
             "every entry has its hash and follows the one before; what was cut off at the end leaves no trace"
         }
-        Verdict::Incomplete { .. } => {
+        ChainOutcome::Incomplete { .. } => {
             "what is here has its hashes and its order, but something never reached the file or is elsewhere"
         }
-        Verdict::Tampered { why: Tampering::Hash { .. } | Tampering::Label { .. }, .. } => {
+        ChainOutcome::Tampered { why: Tampering::Hash { .. } | Tampering::Label { .. }, .. } => {
             "this entry was changed after it was written"
         }
-        Verdict::Tampered { why: Tampering::Link { .. }, .. } => {
+        ChainOutcome::Tampered { why: Tampering::Link { .. }, .. } => {
             "entries were removed, added or moved here, or the one before was written anew"
         }
-        Verdict::Tampered { why: Tampering::Order { .. }, .. } => "an entry was added or written anew here",
-        Verdict::Tampered { why: Tampering::Unreadable(_), .. } => {
+        ChainOutcome::Tampered { why: Tampering::Order { .. }, .. } => {
+            "an entry was added or written anew here"
+        }
+        ChainOutcome::Tampered { why: Tampering::Unreadable(_), .. } => {
             "this line was damaged or added, or a version wrote it that is not known here"
         }
     }
 }
 
-fn json(verdict: &Verdict, extent: Option<Extent>) -> Json {
-    let (Verdict::Verified { entries }
-    | Verdict::Incomplete { entries, .. }
-    | Verdict::Tampered { entries, .. }) = verdict;
+fn json(outcome: &ChainOutcome, extent: Option<Extent>) -> Json {
+    let (ChainOutcome::Verified { entries }
+    | ChainOutcome::Incomplete { entries, .. }
+    | ChainOutcome::Tampered { entries, .. }) = outcome;
     let mut out = Json::object()
-        .with("verdict", word(verdict))
+        .with("verdict", word(outcome))
         .with("entries", *entries)
         .with("first_seq", extent.map(|extent| extent.first_seq))
         .with("last_seq", extent.map(|extent| extent.last_seq))
         .with("head", extent.map(|extent| hex(extent.head)));
-    match verdict {
-        Verdict::Verified { .. } => {}
-        Verdict::Incomplete { start, gaps, truncated: torn, .. } => {
+    match outcome {
+        ChainOutcome::Verified { .. } => {}
+        ChainOutcome::Incomplete { start, gaps, truncated: torn, .. } => {
             let listed = gaps.listed.iter();
             let listed: Vec<Json> = listed
                 .map(|(first, last)| Json::object().with("first", *first).with("last", *last))
@@ -194,7 +200,7 @@ fn json(verdict: &Verdict, extent: Option<Extent>) -> Json {
                 torn.map(|torn| Json::object().with("line", torn.line).with("why", torn.why.to_string())),
             );
         }
-        Verdict::Tampered { line, seq, why, .. } => {
+        ChainOutcome::Tampered { line, seq, why, .. } => {
             let mut problem = Json::object()
                 .with("line", *line)
                 .with("seq", *seq)
@@ -207,7 +213,7 @@ fn json(verdict: &Verdict, extent: Option<Extent>) -> Json {
             out.push("problem", problem);
         }
     }
-    out.with("meaning", meaning(verdict))
+    out.with("meaning", meaning(outcome))
 }
 
 fn kind(why: &Tampering) -> &'static str {

@@ -139,7 +139,7 @@ fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     fs::File::open(folder).and_then(|handle| handle.sync_all()).map_err(describe)
 }
 
-/// Only one process at a time is this witness.
+/// Locks the folder: only one process at a time is this witness.
 fn lock(folder: &Path) -> Result<fs::File, Failure> {
     let handle = fs::File::open(folder).map_err(|error| Failure::io(folder, &error))?;
     rustix::fs::flock(&handle, rustix::fs::FlockOperation::LockExclusive)

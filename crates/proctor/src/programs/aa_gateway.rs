@@ -28,7 +28,7 @@ const UNUSED: &[&str] = &[
     "AA_AUDIT_POSTGRES_URL",
     "AA_SENSITIVE_DATA_PROJECTION_DB",
 ];
-/// The same, by how they begin.
+/// Prefixes of such variables.
 const UNUSED_FAMILIES: &[&str] = &["AA_OPCONTROL_NATS_", "AAASM_"];
 
 /// Agent Assembly's gateway: agent registry, policy checks, approvals and audit, over gRPC.
@@ -197,7 +197,7 @@ fn gateway_paths(
     })
 }
 
-/// Those of these variables that callers know and that are of no use here.
+/// Variables of the released gateway that have no effect here.
 fn unused(names: impl Iterator<Item = String>) -> Vec<String> {
     let is_unused =
         |name: &str| UNUSED.contains(&name) || UNUSED_FAMILIES.iter().any(|family| name.starts_with(family));

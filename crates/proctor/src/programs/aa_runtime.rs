@@ -102,7 +102,7 @@ fn prepare() -> Result<Settings, ProgramError> {
     Ok(settings)
 }
 
-/// The gateway of the state directory, if something names one.
+/// The gateway of the state directory, if one is named.
 fn own_gateway() -> Result<Option<String>, ProgramError> {
     let directory = std::env::current_dir().map_err(ProgramError::WorkingDirectory)?;
     let named = variable("PROCTOR_STATE").filter(|value| !value.is_empty()).map(PathBuf::from);

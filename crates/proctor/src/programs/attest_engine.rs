@@ -153,7 +153,7 @@ fn engine(level: Level) -> u8 {
     u8::from(!well)
 }
 
-/// On a signal everything that was found is remembered before the process ends.
+/// Ends the process on a signal, after all results are stored.
 fn end_on_signal(door: Arc<AttestDoor>) {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) else { return };

@@ -11,7 +11,7 @@ pub mod reports;
 pub mod runs;
 pub mod violations;
 
-/// What most tests here are decided by.
+/// Policy of most tests here.
 const POLICY: &str = r#"
 version: "1"
 default: deny
@@ -35,5 +35,5 @@ rules:
   - { id: users, when: action.tool == "confirmation" && action.args.confirmation_type == "user_confirm", then: allow }
 "#;
 
-/// Something that the scanner takes for a key.
+/// Text that the scanner takes for a key.
 const SECRET: &str = "sk-a1B2c3D4e5F6g7H8i9J0";

@@ -10,13 +10,13 @@ pub mod websocket;
 use crate::ahp_serve::server::{POLICY, Server, decided, post, pre_action, result};
 use crate::support::Folder;
 
-/// What the server stays below, whatever it is sent.
+/// Memory limit of the server under attack.
 const MOST: u64 = 100 << 20;
 
 /// The same for a hundred callers who send as fast as they can and read nothing: each has its window, and all of it is recorded.
 const MOST_FOR_A_CROWD: u64 = 128 << 20;
 
-/// The server serves somebody else, and is still small.
+/// Asserts that the server serves another caller, and is still small.
 fn assert_well(server: &Server, after: &str) {
     assert_well_below(server, after, MOST);
 }
@@ -56,5 +56,5 @@ fn one_server_outlives_everything() {
     crate::ahp_serve::server::assert_verifies(&folder);
 }
 
-/// Something bad that a caller does.
+/// An attack of a caller.
 type Attack = (&'static str, fn(&Server));

@@ -17,14 +17,14 @@ use proctor_wire::assembly::proto::policy::v1::{
 struct Gateway(Child);
 
 impl Gateway {
-    /// Starts it, and gives what it says on standard output.
+    /// Starts it, and returns what it says on standard output.
     fn start(mut command: Command) -> (Gateway, BufReader<ChildStdout>) {
         let mut child = command.spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
         (Gateway(child), said)
     }
 
-    /// Stops it, and gives what it said on standard error.
+    /// Stops it, and returns what it said on standard error.
     fn stop(&mut self) -> String {
         let id = i32::try_from(self.0.id()).unwrap();
         let id = rustix::process::Pid::from_raw(id).unwrap();
@@ -96,7 +96,7 @@ fn tool_call(name: &str, arguments: &str) -> CheckActionRequest {
     }
 }
 
-/// What somebody without a token is told at this endpoint.
+/// Answer of this endpoint to a check without a token.
 async fn anonymous(endpoint: &str) -> CheckActionResponse {
     let client = Client::connect(endpoint, Options::default()).await.unwrap();
     client.check(tool_call("search", "{}")).await.unwrap()

@@ -241,7 +241,7 @@ fn action(query: &Json) -> Action {
     }
 }
 
-/// What holds for every answer, whatever the policy says.
+/// Invariants of every answer, whatever the policy says.
 fn check_invariants(name: &str, decision: &Decision) {
     assert!(!decision.rule.is_empty(), "{name}");
     assert_eq!(decision.approval.is_some(), decision.effect == Effect::Ask, "{name}");

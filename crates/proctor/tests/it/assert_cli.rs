@@ -27,13 +27,13 @@ pub const TRACE: &str = r#"{
 pub const HOLDS: &str =
     "{ assertion_id: says-refund, type: content, spec: { check: contains, value: refund } }";
 
-/// One that does not.
+/// An assertion that fails.
 pub const FAILS: &str = "{ assertion_id: cheap, type: constraint, spec: { field: metadata.cost_usd, operator: lte, value: 0.01 } }";
 
-/// One that does not, softly.
+/// An assertion that fails softly.
 pub const FAILS_SOFTLY: &str = "{ assertion_id: brief, type: constraint, spec: { field: metadata.total_tokens, operator: lte, value: 10, soft: true } }";
 
-/// One that needs a model that is not there.
+/// An assertion that needs a model that is not there.
 pub const NEEDS_A_JUDGE: &str = "{ assertion_id: kind, type: llm_judge, spec: { criteria: Is it kind? } }";
 
 /// A folder with the trace in it, and a policy that lets everything through.
@@ -63,12 +63,12 @@ pub fn check(folder: &Folder, assertions: &[&str], more: &[&str]) -> Output {
     command(folder, &args).output().unwrap()
 }
 
-/// What it said on stderr.
+/// Standard error of a process.
 pub fn said(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What it printed on stdout.
+/// Standard output of a process.
 pub fn printed(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
@@ -80,7 +80,7 @@ pub fn document(output: &Output) -> Json {
     lines.remove(0)
 }
 
-/// It must have ended with this code.
+/// Asserts the exit code.
 #[track_caller]
 pub fn ends(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}{}", printed(output), said(output));

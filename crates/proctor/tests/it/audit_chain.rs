@@ -31,7 +31,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// What the command says of a file with these lines: the exit code, the text and the JSON.
+/// Result of the command for a file with these lines: the exit code, the text and the JSON.
 fn verify<L: AsRef<str>>(lines_of_file: &[L]) -> (i32, String, Json) {
     let text: String = lines_of_file.iter().map(|line| format!("{}\n", line.as_ref())).collect();
     verify_bytes(text.as_bytes())

@@ -1,4 +1,4 @@
-//! What must survive: SIGKILL under load, a full disk, torn and damaged files.
+//! Crash safety: SIGKILL under load, a full disk, truncated and damaged files.
 
 use std::collections::HashSet;
 use std::io::{BufRead, Read, Seek, SeekFrom, Write};
@@ -22,7 +22,7 @@ rules:
   - { id: others, when: action.tool == "upload" || action.tool == "read_secret", then: allow }
 "#;
 
-/// Kills the gate at a random moment while lines stream through it. Gives the ids that were answered.
+/// Kills the gate at a random moment while lines stream through it. Returns the ids that were answered.
 fn kill_under_load(folder: &Folder, random: &SeededRandomness) -> Vec<String> {
     let mut gate = Gate::start(folder, &[]);
     let mut stdin = gate.stdin;
@@ -142,7 +142,7 @@ fn populated() -> Folder {
     folder
 }
 
-/// What the ledger says, in full: every record with its body.
+/// Content of the ledger: every record with its body.
 fn everything(folder: &Folder) -> Option<Vec<u8>> {
     let bundle = folder.path("everything.bundle");
     let exported = folder.run(&["audit", "export", "--output", bundle.to_str().unwrap()]);

@@ -20,7 +20,7 @@ const WITHOUT_COMMANDS: &[&str] = &[
     "webhook.md",
 ];
 
-/// What stands above the generated part of `docs/cli.md`.
+/// Marker above the generated part of `docs/cli.md`.
 const GENERATED: &str = "<!-- Below this line the page is made from `--help`. -->\n";
 
 #[test]
@@ -194,7 +194,7 @@ fn collect_examples(command: &mut Vec<String>, examples: &mut Vec<(String, Strin
     }
 }
 
-/// Where a published limit stands in the source, how it is written there, and how `docs/limits.md` says it.
+/// Published limits: source file, text in it, and text in `docs/limits.md`.
 const LIMITS: &[(&str, &str, &str)] = &[
     (
         "net/src/lines.rs",
@@ -281,7 +281,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ("ledger/src/writer.rs", "batch_records: 2048,", "| Records in one commit | 2048, or 8 MiB |"),
     ("ledger/src/writer.rs", "batch_bytes: 8 << 20,", "| Records in one commit | 2048, or 8 MiB |"),
     ("proctor/src/config.rs", "unwrap_or(8000)", "| Time to answer | 8 s (`--answer-ms`) |"),
-    ("engine/src/engine.rs", "TRIES: usize = 3;", "when the state moved | 3 |"),
+    ("engine/src/engine.rs", "TRIES: usize = 3;", "whose state is stale | 3 |"),
     ("engine/src/owner.rs", "MAX_CONNECTIONS: usize = 64;", "| Connections to the owner | 64 |"),
     ("core/src/record.rs", "MAX_LEAF: usize = 65_535;", "| Envelope of a record | 65,535 bytes |"),
     ("core/src/record.rs", "MAX_CLAIMED: usize = 256;", "(names, ids, …) | 256 bytes |"),
@@ -524,7 +524,7 @@ impl Scratch {
     }
 }
 
-/// Runs the commands of a page. Gives what does not hold.
+/// Runs the commands of a page. Returns what does not hold.
 fn run_page(name: &str, blocks: &[Block]) -> Vec<String> {
     let scratch = Scratch::new();
     let ready = |index: usize| format!("== block {index} of {name}");
@@ -619,7 +619,7 @@ fn headings(text: &str) -> BTreeSet<String> {
 
 // The list of commands.
 
-/// What `-h` prints, in its parts.
+/// Sections of the output of `-h`.
 struct Help(Vec<String>);
 
 fn help(command: &[String]) -> Help {

@@ -550,3 +550,60 @@ fn leaves_have_one_spelling() {
         }
     });
 }
+
+#[test]
+fn gate_lines() {
+    use proctor_door_gate::{Content, read_message};
+    let words = &[
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "null",
+        "true",
+        "-1",
+        "1e400",
+        "\"tool\":",
+        "\"kind\":",
+        "\"args\":{",
+        "\"command\":",
+        "\"ref\":",
+        "\"session\":",
+        "\"agent\":",
+        "\"door\":\"x\"",
+        "\"outcome\":{",
+        "\"observation\":{",
+        "\"decision_id\":",
+        "\"ok\":",
+        "\"result\":",
+        "\"tokens\":",
+        "\"cost_usd\":",
+        "\"code\":",
+        "\"data\":",
+        "\\ud800",
+        "\u{0}",
+    ];
+    let valid: &[&[u8]] = &[
+        br#"{"tool":"bash","args":{"command":"ls -l"},"session":"s","agent":"a","ref":7}"#,
+        br#"{"kind":"llm_call","model":"m","text":"t","tokens":3,"cost_usd":"0.5","metadata":{"a":[null]},"cwd":"/"}"#,
+        br#"{"outcome":{"decision_id":"01890a5d-ac96-774b-bcce-b302099a8057","ok":false,"result":{"x":1},"tokens":9,"cost_usd":0.25}}"#,
+        br#"{"observation":{"code":"note","data":["x"]},"session":"s"}"#,
+    ];
+    for line in valid {
+        assert!(read_message(line, "gate").is_ok(), "{}", shown(line));
+    }
+    drive("gate line", &Material { words, valid }, |line| {
+        match read_message(line, "gate") {
+            Ok(message) => {
+                if let Content::Action(action) = message.content {
+                    assert_eq!(action.door, "gate", "the caller chose its door");
+                }
+            }
+            Err(problem) => assert!(!problem.to_string().is_empty(), "a refusal without a reason"),
+        }
+        Ok(())
+    });
+}

@@ -1,4 +1,4 @@
-//! What the architecture page promises about the crates.
+//! Invariants of the architecture page about the crates.
 
 use std::process::Command;
 

@@ -23,7 +23,7 @@ fn level(crate_name: &str) -> Option<usize> {
     ORDER.iter().position(|row| row.contains(&crate_name))
 }
 
-/// What is wrong with the crates that a crate names.
+/// Violations of the layers by the crates that a crate names.
 fn violations(crate_name: &str, named: &BTreeSet<String>) -> Vec<String> {
     let own = level(crate_name);
     let is_wrong = |other: &&String| {

@@ -54,7 +54,7 @@ rules:
     )
 }
 
-/// One line for the gate.
+/// A random line for the gate.
 fn line(random: &SeededRandomness) -> String {
     let n = random.below(12);
     let session = random.below(40);

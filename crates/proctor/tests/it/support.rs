@@ -1,4 +1,4 @@
-//! What the tests of the program share: a scratch folder with a policy, and the program itself.
+//! Fixtures of the program's tests: a scratch folder with a policy, and the program itself.
 
 pub mod attest;
 pub mod harness;
@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use proctor_core::json::Json;
 
-/// How often something random is done: the whole count with `scripts/test --full`, else a twentieth.
+/// Number of repetitions of a random test: the whole count with `scripts/test --full`, else a twentieth.
 pub fn count(full: usize) -> usize {
     if std::env::var("PROCTOR_FULL").is_ok_and(|value| value == "1") { full } else { (full / 20).max(1) }
 }
@@ -101,7 +101,7 @@ impl Folder {
         lines(&output)
     }
 
-    /// Exports the ledger, and verifies it; gives the report and the exit code.
+    /// Exports the ledger, and verifies it; returns the report and the exit code.
     pub fn verify(&self, trust: Option<&Path>) -> (Json, i32) {
         let bundle = self.path("ledger.bundle");
         let exported = self.run(&["audit", "export", "--output", bundle.to_str().unwrap()]);
@@ -174,7 +174,7 @@ impl Gate {
         self.receive()
     }
 
-    /// Ends the gate by ending its input; gives the exit code and what it said on stderr.
+    /// Ends the gate by ending its input; returns the exit code and what it said on stderr.
     pub fn end(mut self) -> (i32, String) {
         drop(self.stdin);
         let mut rest = String::new();

@@ -52,7 +52,7 @@ impl LocalModel {
         Ok(LocalModel { name, tokenizer, encoder })
     }
 
-    /// The folder's name and the beginning of the weights' SHA-256: two models with the same name give the same vectors.
+    /// The folder's name and the beginning of the weights' SHA-256: models with the same name make the same vectors.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -10,7 +10,7 @@ use super::{Calibration, JudgedAnswer, error};
 
 /// The bytes of a cached judgement besides its explanation.
 const JUDGED_OVERHEAD: usize = 100;
-/// Entries that are looked at together when room is made.
+/// Entries that are considered together for eviction.
 const VICTIMS: i64 = 64;
 
 /// A cache with a limit.
@@ -199,8 +199,7 @@ fn old_size(
     Ok(size.unwrap_or(0))
 }
 
-/// Adds to a cache's size and, when that is more than its limit, makes room down to nine tenths of it: each entry that
-/// goes is paid for by one that came.
+/// Adds to a cache's size and, above its limit, evicts down to nine tenths of it: the cost of each eviction is shared by the entries added.
 fn grow(connection: &Connection, cache: Cache, by: i64, limit: u64) -> Result<(), rusqlite::Error> {
     let add = "INSERT INTO cache_sizes (cache, bytes) VALUES (?1, ?2) \
         ON CONFLICT (cache) DO UPDATE SET bytes = bytes + ?2 RETURNING bytes";

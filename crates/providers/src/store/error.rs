@@ -31,7 +31,7 @@ pub enum StoreError {
         /// The mismatch.
         reason: String,
     },
-    /// Another program kept the file locked for longer than is waited.
+    /// The file stayed locked by another program for longer than the timeout.
     #[error("`{}` is locked by another program; end that program or try again later", file.display())]
     Busy {
         /// The database file.

@@ -14,13 +14,13 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 pub struct CacheStats {
     /// The directory asked about.
     pub dir: PathBuf,
-    /// Whether there is anything of that name.
+    /// Whether the name exists.
     pub exists: bool,
     /// Whether it is a directory.
     pub is_dir: bool,
     /// Regular files directly in it.
     pub files: u64,
-    /// Their size together.
+    /// Total size of the files.
     pub size_bytes: u64,
 }
 
@@ -62,7 +62,7 @@ pub fn clear(dir: &Path) -> io::Result<u64> {
     Ok(deleted)
 }
 
-/// Makes the directory and those above it, readable by everybody.
+/// Creates the directory and its parents, readable by all users.
 pub(super) fn make(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(dir)
 }

@@ -23,7 +23,7 @@ const INSERT: &str = "INSERT INTO assertion_history \
 pub(super) struct Retention {
     max_rows: u64,
     max_age: i64,
-    /// One row of so many makes its assertion id be pruned.
+    /// Rows per pruning: one row of so many makes its assertion id be pruned.
     every: u64,
 }
 
@@ -43,15 +43,15 @@ impl Retention {
         now.saturating_sub(self.max_age)
     }
 
-    /// The pruning schedule follows from the row's number alone, so that no process must remember how often it met an id, and
-    /// engines that live for a few rows only do their share. Neighbours have their turn together, because what a batch wrote
-    /// to one page is then removed from it at once. Multiplying by the golden ratio spreads the turns evenly.
+    /// Pruning schedule: it follows from the row's number alone, so that no process must remember how often it met an id, and engines that
+    /// live for a few rows only do their share. Adjacent ids are pruned together, because rows of a batch are then removed from one page at
+    /// once. Multiplying by the golden ratio spreads the schedule evenly.
     fn turn(row: i64) -> u64 {
         (row.cast_unsigned() / NEIGHBOURS).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
     }
 }
 
-/// One group's additions. Pruning is left to the end, when it is known whose turn it is.
+/// Rows that one group adds. Pruning is left to the end, when the ids to prune are known.
 pub(super) struct Additions<'a> {
     connection: &'a Connection,
     insert: CachedStatement<'a>,

@@ -29,7 +29,7 @@ const FLUSH_WAIT: Duration = Duration::from_secs(10);
 /// Pause of the writer after a failure.
 const RETRY_WAIT: Duration = Duration::from_millis(250);
 
-/// One thing to write.
+/// A queued write.
 #[derive(Debug)]
 pub(super) enum Job {
     History(Vec<Row>),
@@ -49,7 +49,7 @@ pub(super) enum CacheUse {
 /// The content of one transaction.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Each with its time, in nanoseconds since 1970.
+    /// Jobs with their times, in nanoseconds since 1970.
     pub(super) jobs: Vec<(i64, Job)>,
     pub(super) touches: HashMap<CacheUse, i64>,
     pub(super) rows: usize,
@@ -60,7 +60,7 @@ pub(super) struct Group {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Tells the writer that there is something to do.
+    /// Wakes the writer.
     work: Condvar,
     /// Notifies flushing callers of progress.
     done: Condvar,
@@ -101,7 +101,7 @@ enum Writer {
 }
 
 impl Queue {
-    /// Adds a job with its time, or counts it as dropped when there is no room.
+    /// Adds a job with its time, or counts it as dropped when the queue is full.
     pub(super) fn push(&self, at: i64, mut job: Job) {
         let mut state = self.slowed_down();
         let room = if state.finished { 0 } else { MAX_WAITING_ROWS.saturating_sub(state.rows) };
@@ -167,7 +167,7 @@ impl Queue {
         self.wait_for_writer(false);
     }
 
-    /// The same, if a cache entry waits to be written.
+    /// Waits as `flush` does, if a cache entry is queued.
     pub(super) fn flush_cached(&self) {
         self.wait_for_writer(true);
     }
@@ -186,7 +186,7 @@ impl Queue {
         });
     }
 
-    /// Tells the writer to write what is left and end, and waits for that.
+    /// Closes the queue, and waits until the writer has written the rest and ended.
     pub(super) fn close(&self, wait: Duration) {
         let mut state = self.lock();
         state.closing = true;
@@ -204,7 +204,7 @@ impl Queue {
         }
     }
 
-    /// For the writer: the next things to write; none when the queue is closed and empty.
+    /// Next group of writes, for the writer; none when the queue is closed and empty.
     pub(super) fn take(&self) -> Option<Group> {
         let mut state = self.lock();
         let mut touches_due = None;
@@ -230,7 +230,7 @@ impl Queue {
         state.next_group()
     }
 
-    /// For the writer: a group is in the file.
+    /// Reports, from the writer, that a group is committed.
     pub(super) fn wrote(&self, group: &Group) {
         let mut state = self.lock();
         state.rows = state.rows.saturating_sub(group.rows);
@@ -247,7 +247,7 @@ impl Queue {
         }
     }
 
-    /// For the writer: a group could not be written. Rests, and says whether to try again.
+    /// Reports, from the writer, that a group failed; pauses, and returns whether to retry.
     pub(super) fn failed(&self) -> bool {
         let mut state = self.lock();
         state.failures += 1;
@@ -262,7 +262,7 @@ impl Queue {
         true
     }
 
-    /// For the writer: it is over. What is left is lost, and counted.
+    /// Reports, from the writer, that it has ended. Queued jobs are lost, and counted.
     pub(super) fn finish(&self) {
         let mut state = self.lock();
         state.finished = true;

@@ -110,8 +110,8 @@ const PROBES: [&str; 5] = [
     "SELECT cache, bytes FROM cache_sizes LIMIT 1",
 ];
 
-/// Both connections of a store to its file. They stay open for its whole life, because a file that was deleted can
-/// still be used through them but no longer be opened.
+/// Connections of a store to its file: one reads, one writes. They stay open for its whole life, because a file that was deleted can still
+/// be used through them but no longer be opened.
 pub(super) struct Connections {
     pub(super) writer: Connection,
     pub(super) reader: Connection,
@@ -193,7 +193,7 @@ fn make_tables(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     transaction.commit()
 }
 
-/// Looks before it locks: usually the tables are there, and then a file that is busy can be opened too.
+/// Whether all tables exist, read without a lock: then a busy file can be opened too.
 fn is_complete(connection: &Connection) -> Result<bool, rusqlite::Error> {
     let mut statement = connection.prepare("SELECT name FROM sqlite_schema")?;
     let names = statement.query_map((), |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;

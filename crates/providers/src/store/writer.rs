@@ -106,7 +106,7 @@ impl Writer {
         now != self.identity && self.dir.is_dir()
     }
 
-    /// Goes on in the file that now has the name. If that cannot be opened, the old one still works.
+    /// Reopens the file that now has the name. If that cannot be opened, the old one still works.
     fn open_again(&mut self) {
         if let Ok(opened) = schema::open(&self.dir) {
             self.connection = opened.writer;

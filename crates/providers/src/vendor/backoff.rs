@@ -12,7 +12,7 @@ pub struct Backoff {
     pub first: Duration,
     /// The longest delay. If a server asks for a longer one, the call is not retried.
     pub longest: Duration,
-    /// The seed of the jitter; the same seed gives the same delays.
+    /// The seed of the jitter; the same seed makes the same delays.
     pub seed: u64,
 }
 

@@ -11,7 +11,7 @@ pub struct TokenBucket {
     interval: Duration,
     /// Burst tolerance: time that the bucket may be ahead of its even rate.
     slack: Duration,
-    /// When the bucket will be full again.
+    /// Time at which the bucket will be full again.
     full_at: Duration,
 }
 
@@ -23,8 +23,8 @@ impl TokenBucket {
         TokenBucket { interval, slack, full_at: Duration::ZERO }
     }
 
-    /// Takes the next token and says how long to wait for it; takes none if that is longer than `patience`, and says so with
-    /// the same time as an error.
+    /// Takes the next token and returns the wait for it; takes none if that is longer than `patience`, and returns the same time as an
+    /// error.
     pub fn take(&mut self, now: Duration, patience: Duration) -> Result<Duration, Duration> {
         let wait = self.full_at.saturating_sub(self.slack).saturating_sub(now);
         if wait > patience {

@@ -73,7 +73,7 @@ impl FromStr for Vendor {
 pub struct Key(Zeroizing<String>);
 
 impl Key {
-    /// Takes the secret; white space around it (the line end of a file) is no part of it.
+    /// Creates a key from the secret; white space around it (the line end of a file) is no part of it.
     pub fn new(secret: impl Into<String>) -> Key {
         let secret = Zeroizing::new(secret.into());
         Key(Zeroizing::new(secret.trim().to_owned()))
@@ -110,7 +110,7 @@ impl fmt::Debug for Key {
 /// A server and the key for it.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// Interface that the server speaks.
+    /// Wire format of the server.
     pub vendor: Vendor,
     /// Base URL, for example `https://api.openai.com/v1`; a slash at the end is tolerated.
     pub base_url: String,

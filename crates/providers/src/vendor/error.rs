@@ -23,10 +23,10 @@ pub enum ProviderError {
     /// The server wants fewer requests.
     #[error("the provider limits how often it is asked{}", later(*retry_after))]
     RateLimited {
-        /// After which time it may be asked again, if it said so.
+        /// Retry delay, if the vendor sent one.
         retry_after: Option<Duration>,
     },
-    /// Our own limit of requests a minute leaves no room before the deadline.
+    /// The configured limit of requests a minute has no capacity before the deadline.
     #[error("too many questions for the limit of requests a minute: the next one may be asked in {} s", wait.as_secs_f64().ceil())]
     Throttled {
         /// Length of the refused wait.
@@ -66,7 +66,7 @@ impl ProviderError {
         }
     }
 
-    /// The same error with nothing of the key in it, shortened to what a person reads.
+    /// The error without the key, truncated for people.
     pub(super) fn presentable(self, key: Option<&str>) -> ProviderError {
         let clean = |text: String| presentable(&text, key);
         match self {
@@ -100,7 +100,7 @@ fn later(retry_after: Option<Duration>) -> String {
     }
 }
 
-/// One line without control characters and without the key, shortened.
+/// A single line without control characters and without the key, truncated.
 ///
 /// The key goes before the text is cut: half a key would no longer be recognised.
 fn presentable(text: &str, key: Option<&str>) -> String {

@@ -11,7 +11,7 @@ pub enum Role {
     System,
 }
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// The role.
@@ -60,7 +60,7 @@ pub struct ChatReply {
     pub output_tokens: Option<u64>,
 }
 
-/// One vector for each text, in the order of the texts.
+/// Vectors of texts, in the order of the texts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vectors {
     /// The vectors: finite numbers, all of the same length, none empty.

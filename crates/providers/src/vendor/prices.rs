@@ -5,7 +5,7 @@ struct Price {
     model: &'static str,
     input: f64,
     output: f64,
-    /// Above so many input tokens the whole request costs more: the number, input, output.
+    /// Prices of long requests: number of input tokens, input price, output price.
     long: Option<(u64, f64, f64)>,
 }
 

@@ -44,11 +44,11 @@ pub const USUAL_TEXT: &str = r#"{"score": 0.9, "explanation": "it is as it shoul
 /// Time limit of an event that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One reply, and when to give it.
+/// A scripted reply, and its condition.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// Only for requests whose body contains this.
+    /// Condition: the request's body contains this text.
     pub when: Option<String>,
     /// Number of times; zero is for ever.
     pub times: u32,

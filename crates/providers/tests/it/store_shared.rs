@@ -42,7 +42,7 @@ fn is_sound(dir: &Path) -> bool {
     file.query_row("PRAGMA integrity_check", (), |row| row.get::<_, String>(0)).unwrap() == "ok"
 }
 
-/// This program again, doing one task in a process of its own.
+/// Command that runs one task of this program in a process of its own.
 fn child(program: &Path, task: &str, dir: &Path) -> Command {
     let mut command = Command::new(program);
     command

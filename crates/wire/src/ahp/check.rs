@@ -15,7 +15,7 @@ use super::{
 pub struct Limits {
     /// Events at most this deep; none: any depth.
     pub max_depth: Option<u32>,
-    /// At most this many events in a batch; none: any number.
+    /// Maximum of events in a batch; none for any number.
     pub batch_size: Option<u64>,
     /// Whether events may lack `timestamp` and `depth`.
     pub lenient: bool,
@@ -44,7 +44,7 @@ pub enum Call {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "each is the kind of event")]
 pub enum Question {
-    /// May it? The payload is free.
+    /// A generic event, with a free payload.
     Generic,
     Idle(IdleEvent),
     ContextPerception(ContextPerceptionEvent),
@@ -93,7 +93,7 @@ impl Contract {
         }
     }
 
-    /// When it was so; any text.
+    /// Time of the update; any text.
     pub fn updated_at(&self) -> &str {
         match self {
             Contract::RunLifecycle(event) => &event.updated_at,
@@ -190,7 +190,7 @@ fn query(params: Json) -> Result<QueryRequest, RpcError> {
     })
 }
 
-/// The whole batch is checked before anything of it is done.
+/// Checks the whole batch before any of its events is processed.
 fn batch(params: Json, limits: &Limits) -> Result<Vec<Entry>, RpcError> {
     let Json::Object(members) = params else {
         return Err(invalid_params(&MessageError::not_an_object("a batch", &params)));

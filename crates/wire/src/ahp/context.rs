@@ -23,14 +23,14 @@ pub struct EventContext {
     pub capabilities: Option<Json>,
 }
 
-/// Something known, with where it is from and how sure it is.
+/// A fact with source and confidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
     /// The fact.
     pub content: String,
     /// Source.
     pub source: String,
-    /// 0 to 1.
+    /// Confidence, from 0 to 1.
     pub confidence: f32,
 }
 

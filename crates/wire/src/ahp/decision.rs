@@ -9,73 +9,73 @@ use serde::{Deserialize, Serialize};
 use super::context::object;
 use super::{Fact, MessageError, PerceptionIntent, PerceptionTarget, PlanningStrategy};
 
-/// Anything that a harness wants to say besides; an object.
+/// Free-form metadata object.
 pub type Metadata = Json;
 
 /// The decision on ordinary actions and prompts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum Decision {
-    /// Go on.
+    /// The action may run.
     Allow {
-        /// With this instead, if given.
+        /// Payload to use instead of the sent one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         modified_payload: Option<Json>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Do not.
+    /// The action must not run.
     Block {
         /// Reason.
         reason: String,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Go on with this instead.
+    /// The action may run with another payload.
     Modify {
         /// The payload to use instead.
         #[serde(deserialize_with = "Json::deserialize")]
         modified_payload: Json,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Ask again later.
+    /// The agent retries later.
     Defer {
-        /// When.
+        /// Retry delay, in milliseconds.
         retry_after_ms: u64,
         /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The approval that it waits for.
+        /// The approval that the action waits for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval_id: Option<String>,
-        /// When the approval stops waiting.
+        /// Expiry of the approval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<String>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// A person has to decide.
+    /// A person decides.
     Escalate {
         /// Reason.
         reason: String,
         /// The approver.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         escalation_target: Option<String>,
-        /// The approval that it waits for.
+        /// The approval that the action waits for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval_id: Option<String>,
-        /// When to ask again.
+        /// Retry delay, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
-        /// When the approval stops waiting.
+        /// Expiry of the approval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<String>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
@@ -85,21 +85,21 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum IdleDecision {
-    /// Go on.
+    /// Idle work is allowed.
     Allow {
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Not now.
+    /// Idle work is not allowed now.
     Defer {
         /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// When to ask again.
+        /// Retry delay, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
@@ -109,23 +109,23 @@ pub enum IdleDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum ContextPerceptionDecision {
-    /// Here it is.
+    /// Context is injected.
     Allow {
         /// The context.
         injected_context: InjectedContext,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// No.
+    /// Context is refused.
     Block {
         /// Reason.
         reason: String,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Ask more precisely.
+    /// The request must be narrower.
     Refine {
         /// A better intent.
         #[serde(default)]
@@ -138,7 +138,7 @@ pub enum ContextPerceptionDecision {
         /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
@@ -148,19 +148,19 @@ pub enum ContextPerceptionDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum MemoryRecallDecision {
-    /// Here it is.
+    /// Memories are recalled.
     Allow {
         /// The recalled facts.
         injected_facts: Vec<Fact>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// No.
+    /// Recall is refused.
     Block {
         /// Reason.
         reason: String,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
@@ -170,36 +170,36 @@ pub enum MemoryRecallDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum PlanningDecision {
-    /// Plan like this.
+    /// Planning is allowed, with this strategy.
     Allow {
         /// Strategy.
         selected_strategy: PlanningStrategy,
         /// A plan to start from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         planning_template: Option<Json>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Do not plan this.
+    /// Planning is not allowed.
     Block {
         /// Reason.
         reason: String,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Plan this instead.
+    /// Another task is to be planned.
     Modify {
         /// The task.
         modified_task: String,
         /// Hints for the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hints: Option<Vec<String>>,
-        /// The same, for readers of generic decisions.
+        /// The modified task as a payload, for readers of generic decisions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         modified_payload: Option<Json>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
@@ -209,20 +209,20 @@ pub enum PlanningDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum ReasoningDecision {
-    /// Go on.
+    /// Reasoning is allowed.
     Allow {
         /// Hints for the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hints: Option<Vec<String>>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Do not.
+    /// Reasoning is not allowed.
     Block {
         /// Reason.
         reason: String,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
@@ -232,28 +232,28 @@ pub enum ReasoningDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum RateLimitDecision {
-    /// Try again later.
+    /// The agent retries later.
     Retry {
-        /// When.
+        /// Retry delay, in milliseconds.
         retry_after_ms: u64,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Put it in a queue.
+    /// The agent queues the call.
     Queue {
         /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// Leave it out.
+    /// The agent skips the call.
     Skip {
         /// Reason.
         reason: String,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
@@ -263,62 +263,62 @@ pub enum RateLimitDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum ConfirmationDecision {
-    /// Yes.
+    /// Confirmed.
     Approve {
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// No.
+    /// Rejected.
     Reject {
         /// Reason.
         reason: String,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// A person has to decide.
+    /// A person decides.
     Escalate {
         /// Reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The approval that it waits for.
+        /// The approval that the confirmation waits for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval_id: Option<String>,
-        /// When to ask again.
+        /// Retry delay, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
-        /// When the approval stops waiting.
+        /// Expiry of the approval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<String>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
 }
 
-/// The decision on what a prompt is after.
+/// The decision on the intent of a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum IntentDetectionDecision {
-    /// This.
+    /// The intent was detected.
     Allow {
         /// The intent.
         detected_intent: String,
-        /// 0 to 1.
+        /// Confidence, from 0 to 1.
         confidence: f32,
         /// The detected target.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         target_hints: Option<TargetHints>,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
-    /// The harness does not say.
+    /// Detection is refused.
     Block {
         /// Reason.
         reason: String,
-        /// Anything else.
+        /// Free-form metadata object.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
         metadata: Option<Metadata>,
     },
@@ -384,12 +384,12 @@ pub struct TargetHints {
 }
 
 impl Decision {
-    /// Go on.
+    /// An allow without a changed payload.
     pub fn allow() -> Decision {
         Decision::Allow { modified_payload: None, metadata: None }
     }
 
-    /// Do not, and why.
+    /// A block with its reason.
     pub fn block(reason: impl Into<String>) -> Decision {
         Decision::Block { reason: reason.into(), metadata: None }
     }

@@ -23,12 +23,12 @@ pub struct RunLifecycleEvent {
     /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it began; any text.
+    /// Start time; any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
-    /// When this was so; any text.
+    /// Time of the update; any text.
     pub updated_at: String,
-    /// Anything else; an object.
+    /// Free-form metadata object.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub metadata: Option<Json>,
 }
@@ -48,7 +48,7 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [RunStatus; 7] = [
         RunStatus::Created,
         RunStatus::Planning,
@@ -101,14 +101,14 @@ pub struct TaskListEvent {
     pub session_id: String,
     /// The tasks.
     pub tasks: Vec<TaskItem>,
-    /// When this was so; any text.
+    /// Time of the update; any text.
     pub updated_at: String,
-    /// Anything else; an object.
+    /// Free-form metadata object.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub metadata: Option<Json>,
 }
 
-/// One task.
+/// A task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskItem {
     /// The identifier within the list.
@@ -129,10 +129,10 @@ pub struct TaskItem {
     /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When this was so; any text.
+    /// Time of the update; any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
-    /// Anything else; an object.
+    /// Free-form metadata object.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub metadata: Option<Json>,
 }
@@ -151,7 +151,7 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [TaskStatus; 6] = [
         TaskStatus::Pending,
         TaskStatus::InProgress,
@@ -209,9 +209,9 @@ pub struct VerificationEvent {
     /// The remaining risks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residual_risks: Vec<String>,
-    /// When this was so; any text.
+    /// Time of the update; any text.
     pub updated_at: String,
-    /// Anything else; an object.
+    /// Free-form metadata object.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub metadata: Option<Json>,
 }
@@ -230,7 +230,7 @@ pub enum VerificationStatus {
 }
 
 impl VerificationStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [VerificationStatus; 6] = [
         VerificationStatus::Pending,
         VerificationStatus::Running,
@@ -258,7 +258,7 @@ impl VerificationStatus {
     }
 }
 
-/// One check.
+/// A check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationCheck {
     /// The identifier within the verification.
@@ -279,12 +279,12 @@ pub struct VerificationCheck {
     /// The artifacts it produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactRef>,
-    /// Anything else; an object.
+    /// Free-form metadata object.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub metadata: Option<Json>,
 }
 
-/// Something that shows that a thing is so.
+/// Reference to evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceRef {
     /// The kind.
@@ -294,12 +294,12 @@ pub struct EvidenceRef {
     /// Reference to the stored artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<ArtifactRef>,
-    /// Anything else; an object.
+    /// Free-form metadata object.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub metadata: Option<Json>,
 }
 
-/// Something that was made.
+/// Reference to an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ArtifactRef {
     /// The identifier.

@@ -43,7 +43,7 @@ pub enum MessageError {
     /// A reply to a batch has no array of decisions.
     #[error("a reply to a batch has an array `decisions`")]
     NoDecisions,
-    /// One message of a list is malformed.
+    /// A message of a list is malformed.
     #[error("{error} at /{list}/{index}")]
     Item {
         /// The member that holds the list.

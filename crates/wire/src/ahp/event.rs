@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{EventContext, MessageError};
 
-/// One event.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AhpEvent {
     /// The kind of event.
@@ -17,7 +17,7 @@ pub struct AhpEvent {
     pub session_id: String,
     /// The agent, as it calls itself.
     pub agent_id: String,
-    /// When; any text.
+    /// Time of the event; any text.
     pub timestamp: String,
     /// Depth in nested agents; 0 is the top.
     pub depth: u32,
@@ -26,7 +26,7 @@ pub struct AhpEvent {
     /// The agent's situation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<EventContext>,
-    /// Anything else; an object.
+    /// Free-form metadata object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
@@ -116,7 +116,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// All of them, in the protocol's order.
+    /// All event types, in the protocol's order.
     pub const ALL: [EventType; 22] = [
         EventType::Handshake,
         EventType::PreAction,

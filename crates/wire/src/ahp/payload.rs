@@ -20,10 +20,10 @@ pub struct IdleEvent {
     pub suggested_action: Option<String>,
 }
 
-/// A sign of life.
+/// A heartbeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HeartbeatEvent {
-    /// Since when the agent runs.
+    /// Time since the agent's start, in milliseconds.
     pub uptime_ms: u64,
     /// Events so far.
     pub total_events_processed: u64,
@@ -41,7 +41,7 @@ pub struct HeartbeatEvent {
     /// Actions that wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_actions: Option<u64>,
-    /// Things that wait.
+    /// Pending tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u64>,
     /// Tokens so far.
@@ -49,7 +49,7 @@ pub struct HeartbeatEvent {
     pub tokens_used: Option<i32>,
 }
 
-/// Something was done.
+/// A completed action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuccessEvent {
     /// The session.
@@ -62,22 +62,22 @@ pub struct SuccessEvent {
     pub duration_ms: u64,
 }
 
-/// The agent asks for what is remembered.
+/// A request for memories.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryRecallEvent {
     /// The session.
     pub session_id: String,
     /// The search query.
     pub query: String,
-    /// In which memory.
+    /// Memory type.
     pub memory_type: String,
-    /// At most this many.
+    /// Maximum of results.
     pub max_results: u64,
     /// Working directory of the agent.
     pub working_directory: String,
 }
 
-/// The agent asks how to plan.
+/// A request for planning advice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanningEvent {
     /// The session.
@@ -91,28 +91,28 @@ pub struct PlanningEvent {
     pub constraints: Option<Json>,
 }
 
-/// The agent asks for hints, or whether to reason at all.
+/// A request for hints, or for the permission to reason at all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReasoningEvent {
     /// The session.
     pub session_id: String,
     /// Reasoning mode of the agent.
     pub reasoning_type: ReasoningType,
-    /// About what.
+    /// Topic.
     pub problem_statement: String,
     /// Hints that the agent has already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<String>>,
 }
 
-/// The agent hit a limit and asks what to do.
+/// A rate limit that the agent has hit, with a request for advice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateLimitEvent {
     /// The session.
     pub session_id: String,
     /// The limit that was hit.
     pub limit_type: RateLimitType,
-    /// When it could be tried again.
+    /// Retry delay, in milliseconds.
     pub retry_after_ms: u64,
     /// Used amount, as text.
     pub current_usage: String,
@@ -153,12 +153,12 @@ pub struct ContextPerceptionEvent {
     pub session_id: String,
     /// The purpose.
     pub intent: PerceptionIntent,
-    /// About what.
+    /// Topic.
     pub target: PerceptionTarget,
-    /// In which field.
+    /// Domain.
     #[serde(default)]
     pub domain: PerceptionDomain,
-    /// In which form.
+    /// Format.
     #[serde(default)]
     pub preferred_modality: PerceptionModality,
     /// Urgency.
@@ -172,7 +172,7 @@ pub struct ContextPerceptionEvent {
     /// Limits on the answer.
     #[serde(default)]
     pub constraints: PerceptionConstraints,
-    /// Anything else; an object.
+    /// Free-form metadata object.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub metadata: Option<Json>,
 }
@@ -193,24 +193,24 @@ pub struct PerceptionContext {
     pub relevant_history: Option<Vec<HistoryItem>>,
 }
 
-/// Something that happened before.
+/// A history item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryItem {
     /// The kind of item.
     pub item_type: String,
     /// The content.
     pub content: String,
-    /// When.
+    /// Time of the item.
     pub timestamp: i64,
 }
 
 /// Limits on injected context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerceptionConstraints {
-    /// At most this many results.
+    /// Maximum of results.
     #[serde(default)]
     pub max_results: Option<u64>,
-    /// At most this long.
+    /// Maximum length of the context.
     #[serde(default)]
     pub max_context_length: Option<u64>,
     /// Whether sources are named.
@@ -231,13 +231,13 @@ fn yes() -> bool {
 /// A span of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimeRange {
-    /// From when.
+    /// Start of the range.
     #[serde(default)]
     pub from: Option<i64>,
-    /// Until when.
+    /// End of the range.
     #[serde(default)]
     pub to: Option<i64>,
-    /// In words.
+    /// Description of the range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative: Option<String>,
 }

@@ -21,14 +21,14 @@ pub enum Message {
         id: Id,
         /// The method.
         method: String,
-        /// With what.
+        /// Parameters.
         params: Json,
     },
     /// A notification, which gets none.
     Notification {
         /// The method.
         method: String,
-        /// With what.
+        /// Parameters.
         params: Json,
     },
 }
@@ -88,7 +88,7 @@ pub fn read(text: &[u8]) -> Result<Message, Unreadable> {
     message(value)
 }
 
-/// The same, for a value that is parsed already.
+/// [`read`] for a value that is parsed already.
 pub fn message(value: Json) -> Result<Message, Unreadable> {
     let invalid = |id: &Id, what: &str| Unreadable {
         id: id.clone(),
@@ -166,7 +166,7 @@ impl<T: Serialize + ?Sized> Serialize for Reply<'_, T> {
 }
 
 impl Id {
-    /// As JSON.
+    /// Converts the message to JSON.
     pub fn to_json(&self) -> Json {
         match self {
             Id::Null => Json::Null,

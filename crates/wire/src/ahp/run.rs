@@ -57,7 +57,7 @@ pub struct RunState {
     /// The error, as last reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it began, as last said; any text.
+    /// Start time, as last reported; any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
     /// The time in the last contract of any kind; any text.
@@ -72,7 +72,7 @@ pub struct RunState {
 }
 
 impl RunState {
-    /// Takes what a contract says, and reports what does not fit.
+    /// Applies a contract, and returns its violations.
     pub fn apply(&mut self, contract: &Contract) -> Vec<Problem> {
         let mut problems = Problems::default();
         self.identify(contract, &mut problems);
@@ -85,7 +85,7 @@ impl RunState {
         problems.finish()
     }
 
-    /// As JSON, for people and for keeping; reads back with [`Json::read`].
+    /// Converts the state to JSON, for people and for storage; reads back with [`Json::read`].
     pub fn to_json(&self) -> Json {
         // What `apply` keeps is within the depth that a text may have, and all its numbers are numbers.
         Json::from_type(self).unwrap_or_else(|_| Json::object())

@@ -8,13 +8,13 @@ use super::{AhpEvent, Decision, MessageError};
 /// The handshake of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandshakeRequest {
-    /// The version that it speaks.
+    /// Protocol version of the agent.
     pub protocol_version: String,
     /// The agent's software.
     pub agent_info: AgentInfo,
-    /// The session, as it calls it.
+    /// The session id of the agent.
     pub session_id: String,
-    /// The agent, as it calls itself.
+    /// The id that the agent claims.
     pub agent_id: String,
 }
 
@@ -23,7 +23,7 @@ pub struct HandshakeRequest {
 pub struct AgentInfo {
     /// The framework.
     pub framework: String,
-    /// That one's version.
+    /// Version of the framework.
     pub version: String,
     /// The events that the agent will send.
     pub capabilities: Vec<String>,
@@ -32,7 +32,7 @@ pub struct AgentInfo {
 /// The harness's reply to a handshake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandshakeResponse {
-    /// The version that it speaks.
+    /// Protocol version of the harness.
     pub protocol_version: String,
     /// The harness's software.
     pub harness_info: HarnessInfo,
@@ -61,7 +61,7 @@ pub struct HarnessConfig {
     /// The reply timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// At most this many events in a batch.
+    /// Maximum of events in a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_size: Option<u64>,
     /// Events at most this deep.
@@ -103,7 +103,7 @@ pub struct BatchRequest {
     pub events: Vec<AhpEvent>,
 }
 
-/// One decision for each of them, in order.
+/// The reply to a batch: one decision for each event, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BatchResponse {
     /// The decisions.

@@ -44,7 +44,7 @@ pub const NO_HASH: [u8; 32] = [0; 32];
 /// before the log goes on, or it becomes an unreadable line in the middle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
-    /// None when all are used up.
+    /// Next sequence; none when all are used up.
     next_seq: Option<u64>,
     head: [u8; 32],
 }

@@ -1,7 +1,7 @@
 //! The frames of the local socket between an agent's library and its runtime: bytes in, frames out, no I/O.
 //!
 //! Two forms. [`bare`] is a length and a payload. The socket itself speaks [tagged](TaggedDecoder) frames: a tag, a length and a payload,
-//! except for the heartbeat, which is its tag alone. There is no frame for an error: whoever reads a wrong frame closes.
+//! except for the heartbeat, which is its tag alone. There is no frame for an error: a reader closes the connection at an invalid frame.
 //!
 //! A decoder is fed what was read and then asked for frames until there are none. It holds at most one frame and one read: what does
 //! not fit is handed back, to be fed again once the frames were taken.

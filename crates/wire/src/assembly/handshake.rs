@@ -24,10 +24,10 @@ pub type Nonce = [u8; NONCE_LEN];
 /// Error of a handshake. The connection is closed without another byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum HandshakeError {
-    /// Something else came first.
+    /// Unexpected first frame from the client.
     #[error("first frame is a {0}, not a handshake proof")]
     NotAProof(&'static str),
-    /// Something else came first from the server.
+    /// Unexpected first frame from the server.
     #[error("first frame is a {0}, not a handshake challenge")]
     NotAChallenge(&'static str),
     /// The nonce is of another length.
@@ -71,7 +71,7 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// For a connection to the runtime of `agent_id`. The nonce must be fresh and random.
+    /// Creates the server's side of a handshake for the runtime of `agent_id`. The nonce must be fresh and random.
     pub fn new(agent_id: &str, nonce: Nonce) -> Self {
         Self { key: expected_key(agent_id), nonce }
     }

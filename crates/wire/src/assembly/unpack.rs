@@ -7,8 +7,8 @@ use prost::Name;
 
 use super::varint;
 
-/// About the most memory that the elements of a message's lists and maps may take, in bytes. Texts are not counted: they are as long as
-/// their bytes.
+/// Approximate memory limit of the elements of a message's lists and maps, in bytes. Texts are not counted: they are as long as their
+/// bytes.
 pub const MAX_UNPACKED: usize = 64 * 1024 * 1024;
 
 /// Depth limit of nested messages: what the message library allows.
@@ -43,7 +43,7 @@ pub fn unpack<M: Name + Default>(bytes: &[u8]) -> Result<M, UnpackError> {
 
 /// The memory cost model of a message type.
 struct Shape {
-    /// With its package.
+    /// Name with the package.
     name: &'static str,
     parts: &'static [Part],
 }
@@ -65,7 +65,7 @@ fn shape(package: &str, name: &str) -> Option<&'static Shape> {
     SHAPES.get(at)
 }
 
-/// Takes from `left` what the elements in `bytes` cost.
+/// Subtracts the cost of the elements in `bytes` from `left`.
 fn measure(shape: &Shape, mut bytes: &[u8], depth: usize, left: &mut usize) -> Result<(), UnpackError> {
     let depth = depth.checked_sub(1).ok_or(UnpackError::TooDeep)?;
     while !bytes.is_empty() {

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// `initialize`: what a client says of itself. Its name and version are ignored.
+/// Parameters of `initialize`. Name and version of the client are ignored.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Initialize {
-    /// Version of the protocol; 0 if it is not said.
+    /// Version of the protocol; 0 if it is absent.
     #[serde(default)]
     pub protocol_version: Option<i64>,
     /// The required capabilities.
     #[serde(default)]
     pub required_capabilities: Option<Vec<String>>,
-    /// Ours: whether the client reads `drift_alert` notifications. Official ones do not, and break on them.
+    /// Proctor extension: whether the client reads `drift_alert` notifications. Official ones do not, and break on them.
     #[serde(default)]
     pub drift_alerts: Option<bool>,
 }
@@ -37,11 +37,11 @@ pub struct Initialized {
     pub max_concurrent_requests: usize,
     /// Size limit of a trace.
     pub max_trace_size_bytes: usize,
-    /// Limit of its steps.
+    /// Limit of a trace's steps.
     pub max_steps_per_trace: usize,
 }
 
-/// `evaluate_batch`. What a trace and an assertion are is the reader's business.
+/// Parameters of `evaluate_batch`. Generic over the types of trace and assertion.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(bound(deserialize = "T: Default + Deserialize<'de>, A: Deserialize<'de>"))]
 pub struct EvaluateBatch<'a, T, A> {
@@ -51,12 +51,12 @@ pub struct EvaluateBatch<'a, T, A> {
     /// The assertions.
     #[serde(default = "Option::default")]
     pub assertions: Option<Vec<A>>,
-    /// Ours, if negotiated: a session of the ledger instead of a trace.
+    /// Proctor extension, if negotiated: a session of the ledger instead of a trace.
     #[serde(borrow, default)]
     pub session: Option<Cow<'a, str>>,
 }
 
-/// `validate_trace_tree`.
+/// Parameters of `validate_trace_tree`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(bound(deserialize = "T: Default + Deserialize<'de>"))]
 pub struct ValidateTree<T> {
@@ -68,7 +68,7 @@ pub struct ValidateTree<T> {
 /// The answer to `validate_trace_tree`.
 #[derive(Debug, Clone, Serialize)]
 pub struct TreeAnswer {
-    /// Whether nothing is wrong.
+    /// Whether the tree has no problem.
     pub valid: bool,
     /// The first problem found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +77,7 @@ pub struct TreeAnswer {
     pub depth: usize,
     /// Traces that name their agent.
     pub agent_count: usize,
-    /// These names, depth first; `null` if there are none.
+    /// Agent ids, depth first; `null` if there are none.
     pub agent_ids: Option<Vec<String>>,
     /// Tokens of all traces.
     pub aggregate_tokens: Number,
@@ -125,7 +125,7 @@ pub struct PluginResult {
     /// Status.
     #[serde(default)]
     pub status: Option<String>,
-    /// From 0 to 1.
+    /// Score, from 0 to 1.
     #[serde(default)]
     pub score: Option<f64>,
     /// Explanation.
@@ -140,13 +140,13 @@ pub struct Accepted {
     pub accepted: bool,
 }
 
-/// `query_drift`.
+/// Parameters of `query_drift`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct QueryDrift {
     /// The assertion.
     #[serde(default)]
     pub assertion_id: Option<String>,
-    /// Number of the newest scores that count; 50 if it is not said.
+    /// Number of the newest scores that count; 50 if absent.
     #[serde(default)]
     pub window_size: Option<f64>,
 }
@@ -158,13 +158,13 @@ pub struct DriftReport {
     pub assertion_id: String,
     /// Mean of the scores.
     pub mean: f64,
-    /// Their standard deviation.
+    /// Standard deviation of the scores.
     pub stddev: f64,
     /// Number of scores.
     pub count: u64,
-    /// The newest.
+    /// Latest score.
     pub latest_score: f64,
-    /// The distance from the mean.
+    /// `latest_score - mean`.
     pub deviation: f64,
     /// `drift_detected` or `ok`.
     pub status: &'static str,
@@ -177,7 +177,7 @@ pub struct DriftAnswer {
     pub report: DriftReport,
 }
 
-/// `generate_user_message`.
+/// Parameters of `generate_user_message`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct GenerateUserMessage {
     /// The persona of the simulated user.
@@ -194,7 +194,7 @@ pub struct GenerateUserMessage {
 /// A simulated user.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Persona {
-    /// Their name.
+    /// Name of the persona.
     #[serde(default)]
     pub name: Option<String>,
     /// The persona's system prompt.
@@ -211,7 +211,7 @@ pub struct Persona {
     pub max_tokens: Option<f64>,
 }
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Turn {
     /// The role of the speaker.
@@ -228,13 +228,13 @@ pub struct Faults {
     /// Failure rate of the call, from 0 to 1.
     #[serde(default)]
     pub error_rate: Option<f64>,
-    /// The call takes up to this much longer.
+    /// Maximum of the random delay of the call, in milliseconds.
     #[serde(default)]
     pub latency_jitter_ms: Option<f64>,
-    /// Whether characters change their places.
+    /// Whether the reply's characters are shuffled.
     #[serde(default)]
     pub content_corruption: Option<bool>,
-    /// The call fails after this long, if it is above 0.
+    /// Time after which the call fails, in milliseconds; 0 for never.
     #[serde(default)]
     pub timeout_after_ms: Option<f64>,
 }

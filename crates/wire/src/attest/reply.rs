@@ -8,7 +8,7 @@ use super::rpc::{cut, respond, written_length};
 /// The answer to `evaluate_batch`.
 #[derive(Debug, Clone, Serialize)]
 pub struct BatchAnswer {
-    /// One for each assertion that ran.
+    /// Results, one for each assertion that ran.
     pub results: Vec<AssertionResult>,
     /// The cost in dollars.
     pub total_cost: f64,
@@ -26,7 +26,7 @@ pub struct AssertionResult {
     pub assertion_id: String,
     /// `pass`, `soft_fail` or `hard_fail`.
     pub status: &'static str,
-    /// From 0 to 1.
+    /// Score, from 0 to 1.
     pub score: f64,
     /// Explanation.
     pub explanation: String,
@@ -79,13 +79,13 @@ pub struct JudgeAnswer {
     pub rubric_version: String,
     /// Name of the question.
     pub prompt_hash: String,
-    /// Each sample.
+    /// Scores of the samples.
     pub sample_scores: Vec<f64>,
-    /// Their mean.
+    /// Mean of the scores.
     pub score_mean: f64,
-    /// Their standard deviation.
+    /// Standard deviation of the scores.
     pub score_stddev: f64,
-    /// Whether they lie far apart.
+    /// Whether the scores lie far apart.
     pub high_variance: bool,
     /// The scores of changed texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -12,25 +12,25 @@ pub struct Request<'a> {
     pub id: i64,
     /// The method.
     pub method: Cow<'a, str>,
-    /// With what.
+    /// Parameters.
     pub params: Params<'a>,
 }
 
 /// The parameters of a request, as raw JSON.
 #[derive(Debug, Clone, Copy)]
 pub enum Params<'a> {
-    /// Nothing was said.
+    /// Absent.
     Missing,
-    /// `null`: everything at its default.
+    /// `null`: all members at their defaults.
     Null,
     /// An object.
     Object(&'a RawValue),
-    /// Something else.
+    /// Not an object.
     Other,
 }
 
 impl<'a> Params<'a> {
-    /// Reads them into a type; what is not there is an error, `null` is an empty object.
+    /// Deserialises the parameters; absent ones are an error, `null` is an empty object.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, ParamsError> {
         let text = match self {
             Params::Missing => return Err(ParamsError::Unfit("`params` is missing".to_owned())),
@@ -45,9 +45,9 @@ impl<'a> Params<'a> {
 /// Error in parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParamsError {
-    /// They are no object.
+    /// Parameters are not an object.
     NotAnObject,
-    /// They do not have the members that are needed.
+    /// Required members are missing or invalid.
     Unfit(String),
 }
 
@@ -56,7 +56,7 @@ pub enum ParamsError {
 pub struct Refusal {
     /// Code of the error.
     pub code: Code,
-    /// In one line.
+    /// Message, in one line.
     pub message: String,
     /// The cause and the remedy.
     pub detail: String,
@@ -67,11 +67,11 @@ pub struct Refusal {
 /// The codes of refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// Not JSON.
+    /// The line is not JSON.
     Parse,
-    /// Not a request.
+    /// The message is not a request.
     InvalidRequest,
-    /// No such method.
+    /// The method is unknown.
     MethodNotFound,
     /// `params` is not an object.
     InvalidParams,
@@ -83,11 +83,11 @@ pub enum Code {
     Assertion,
     /// A model did not answer.
     Provider,
-    /// The engine could not do it.
+    /// The engine failed.
     Engine,
     /// The deadline passed.
     Timeout,
-    /// Not now in this session.
+    /// Wrong session state.
     Session,
 }
 
@@ -128,12 +128,12 @@ impl Code {
 }
 
 impl Refusal {
-    /// A refusal; one that does not go away by itself.
+    /// A refusal that is not retryable.
     pub fn new(code: Code, message: impl Into<String>, detail: impl Into<String>) -> Refusal {
         Refusal { code, message: message.into(), detail: detail.into(), retryable: false }
     }
 
-    /// The same, of something that may go better later.
+    /// Marks the refusal as retryable.
     #[must_use]
     pub fn retryable(mut self) -> Refusal {
         self.retryable = true;
@@ -284,7 +284,7 @@ fn is_low(unit: u16) -> bool {
     (0xdc00..0xe000).contains(&unit)
 }
 
-/// The number of a request of which only the beginning is known, if it stands there before anything that lies deeper.
+/// The id of a request of which only the beginning is known, if it precedes all nested values.
 pub fn number_at_the_beginning(beginning: &[u8]) -> i64 {
     let text = decoded(beginning);
     let before = text.find("\"params\"").map_or(text.as_str(), |at| text.get(..at).unwrap_or_default());

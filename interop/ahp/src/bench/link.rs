@@ -70,7 +70,7 @@ impl Link {
         }
     }
 
-    /// Many callers ask until the time is over; how many answers came.
+    /// Runs many callers until the time is over; returns the number of answers.
     pub async fn crowd(&mut self, request: &Request, time: Duration) -> u64 {
         match self {
             Link::Lines(lines) => crowd_on_lines(lines, request, time).await,

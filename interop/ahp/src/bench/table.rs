@@ -1,4 +1,4 @@
-//! What was measured, as Markdown.
+//! Measurements as Markdown.
 
 use std::fs;
 use std::time::Duration;
@@ -11,9 +11,9 @@ pub struct Row<'a> {
     pub transport: &'a str,
     /// The server.
     pub server: &'a str,
-    /// How many callers.
+    /// Number of callers.
     pub callers: usize,
-    /// What they measured.
+    /// Their measurements.
     pub run: &'a Run,
 }
 
@@ -41,7 +41,7 @@ fn micros(time: Option<Duration>) -> String {
     time.map_or_else(|| "–".to_owned(), |time| format!("{:.1}", time.as_secs_f64() * 1e6))
 }
 
-/// What the numbers depend on besides the programs: a busy machine makes them worthless.
+/// Environment of the measurement: a busy machine makes the numbers worthless.
 pub fn environment() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpu_info = read("/proc/cpuinfo");

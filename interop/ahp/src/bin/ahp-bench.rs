@@ -48,7 +48,7 @@ fn sibling(name: &str) -> PathBuf {
     path
 }
 
-/// Ours and theirs on every transport, taking turns.
+/// Compares both servers on every transport, taking turns.
 async fn compare(slot: Duration) {
     let (place, stdio_place) = (Place::new(READING), Place::new(READING));
     let ours = place.serve();
@@ -112,8 +112,8 @@ async fn compare(slot: Duration) {
     split(slot, &pairs).await;
 }
 
-/// Where the server's processor time goes: the transport alone is measured with a harness on our server trait that allows at once, the
-/// ledger's writer is a thread of its own, and what is left is reading, deciding and making the record.
+/// Splits the server's processor time: the transport alone is measured with a harness on our server trait that allows at once, the ledger's
+/// writer is a thread of its own, and the rest is reading, deciding and making the record.
 async fn split(slot: Duration, pairs: &[[Contender; 2]; 5]) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket").to_str().unwrap().to_owned();

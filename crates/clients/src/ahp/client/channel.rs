@@ -1,4 +1,4 @@
-//! One interface to all transports.
+//! Interface common to all transports.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! One connection with its background task, which alone reads and writes: a call can be cancelled at any moment, and never leaves a
-//! partial message on the connection.
+//! Connection with its background task, which alone reads and writes: a call can be cancelled at any moment, and never leaves a partial
+//! message on the connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -17,7 +17,7 @@ pub enum Transport {
     Stdio {
         /// The program.
         program: String,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<String>,
     },
     /// HTTP: one POST a message, exactly to this URL.

@@ -9,13 +9,13 @@ pub use proctor_net::websocket::server::{WebSocketOptions, route};
 
 use super::{AhpServer, EventHandler};
 
-/// Upgrades on `/ahp` and `/ahp/ws`. Can be merged with the HTTP router.
+/// Router that upgrades WebSockets on `/ahp` and `/ahp/ws`. Can be merged with the HTTP router.
 pub fn router<H: EventHandler>(server: AhpServer<H>, credentials: Arc<Credentials>) -> Router {
     let route = route(server, credentials, WebSocketOptions::default());
     Router::new().route("/ahp", route.clone()).route("/ahp/ws", route)
 }
 
-/// Upgrades on any path, as the protocol's own server does it; for a port of its own.
+/// Router that upgrades WebSockets on any path, like the reference server; needs its own port.
 pub fn router_for_any_path<H: EventHandler>(server: AhpServer<H>, credentials: Arc<Credentials>) -> Router {
     let route = route(server, credentials, WebSocketOptions::default());
     Router::new().route("/", route.clone()).route("/{*path}", route)

@@ -1,4 +1,4 @@
-//! One client's connection, from its handshake to its end.
+//! Connection of a client, from its handshake to its end.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -30,7 +30,7 @@ const MAX_IN_FLIGHT: usize = MAX_PAYLOAD;
 const MAX_REPORTS: usize = 256;
 
 /// Serves a connection to its end. One that breaks a rule is closed.
-pub(super) async fn converse<H: RuntimeHandler>(
+pub(super) async fn serve_connection<H: RuntimeHandler>(
     stream: UnixStream,
     options: Arc<RuntimeOptions>,
     handler: Arc<H>,

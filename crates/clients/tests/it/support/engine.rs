@@ -247,7 +247,7 @@ fn exit_with(code: i32, words: &str) -> ! {
     std::process::exit(code);
 }
 
-/// This program as an engine of another mode.
+/// Command that runs this program as an engine of another mode.
 fn again(mode: &str) -> std::process::Command {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.args(std::env::args_os().skip(1)).env(crate::attest_client::MODE, mode);

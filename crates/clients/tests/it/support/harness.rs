@@ -49,7 +49,7 @@ fn peer(stream: UnixStream) -> UnixPeer {
 /// A connection at a Unix socket, seen from the harness.
 pub(crate) type UnixPeer = Peer<BufReader<OwnedReadHalf>, OwnedWriteHalf>;
 
-/// One connection, seen from the harness.
+/// Connection, seen from the harness.
 pub(crate) struct Peer<R, W> {
     pub(crate) reader: R,
     pub(crate) writer: W,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 pub(crate) struct Probe {
-    /// One permit lets one `wait` go on.
+    /// Permits of `wait`: each lets one call go on.
     pub(crate) gate: Semaphore,
     /// Number of events that have begun.
     pub(crate) begun: watch::Sender<usize>,

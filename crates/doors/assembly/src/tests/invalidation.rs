@@ -20,7 +20,7 @@ async fn gateway() -> (Gateway, Agent) {
     (gateway, agent)
 }
 
-/// Says these messages, and stays.
+/// Sends these messages, and keeps the stream open.
 fn subscribe(
     gateway: &Gateway,
     agent: &Agent,
@@ -50,7 +50,7 @@ async fn next(events: &mut Replies<InvalidationEvent>) -> String {
     }
 }
 
-/// Nothing is under way.
+/// Waits for a moment without events.
 async fn is_quiet(events: &mut Replies<InvalidationEvent>) -> bool {
     tokio::time::timeout(Duration::from_millis(20), events.next()).await.is_err()
 }

@@ -253,7 +253,7 @@ async fn silence_makes_an_agent_offline_and_a_word_brings_it_back() {
     let codes: Vec<String> =
         records(&gateway, RecordKind::Agent).into_iter().map(|(envelope, _)| envelope.code).collect();
     assert_eq!(codes, ["registered", "offline", "online"]);
-    // A check is a sign of life, too.
+    // A check counts as a heartbeat, too.
     gateway.clock.pass(Duration::from_secs(91));
     gateway.door.run_expiry().await;
     assert_eq!(status().unwrap(), "offline");

@@ -306,7 +306,7 @@ impl Life {
         }
     }
 
-    /// Some checks at once, some of them with a token that is not the agent's.
+    /// Sends some checks at once, some of them with a token that is not the agent's.
     async fn check(&mut self, count: usize) {
         let now = self.now();
         let mut requests = Vec::new();
@@ -350,7 +350,7 @@ impl Life {
         self.model.agents.get(&who).is_some_and(|known| known.suspended.contains("budget"))
     }
 
-    /// Something new, or the same again.
+    /// Draws a new or a repeated action.
     fn ask(&self) -> Ask {
         let granted = self.model.granted();
         if !granted.is_empty() && self.random.below(3) == 0 {

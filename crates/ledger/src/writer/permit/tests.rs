@@ -227,7 +227,7 @@ fn a_blocking_caller_waits_until_its_deadline_and_leaves_the_line() {
     drop(queue.try_reserve(1, 0).unwrap());
 }
 
-/// Many threads, tasks and a writer at once: everything is queued exactly once, within the bound.
+/// Concurrent threads, tasks and a writer: each draft is queued exactly once, within the bound.
 #[test]
 fn everybody_is_served_under_contention() {
     const THREADS: usize = 8;

@@ -181,7 +181,7 @@ impl Lowering<'_> {
             _ => Kind::Bool,
         };
         let kind = if name == "filter" && !kind.is_list() { Kind::List } else { kind };
-        let sweep = match name {
+        let comprehension = match name {
             "all" => Comprehension::All(body.node),
             "exists" => Comprehension::Exists(body.node),
             "filter" => Comprehension::Filter(body.node),
@@ -189,7 +189,7 @@ impl Lowering<'_> {
             _ => Comprehension::ExistsOne(body.node),
         };
         Some(
-            Lowered::new(Node::Comprehension(Box::new((range.node, sweep))), kind)
+            Lowered::new(Node::Comprehension(Box::new((range.node, comprehension))), kind)
                 .with(fragile, guards, asks),
         )
     }

@@ -64,7 +64,7 @@ impl Gate {
         judgement
     }
 
-    /// The same action several times; gives effect and alarms of each.
+    /// The same action several times; returns effect and alarms of each.
     fn repeat(&mut self, times: usize, action: &str) -> Vec<(Effect, Vec<&'static str>)> {
         let judged = (0..times).map(|_| self.act(action));
         judged.map(|judgement| (judgement.decision.effect, judgement.alarms)).collect()

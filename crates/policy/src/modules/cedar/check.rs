@@ -17,7 +17,7 @@ use super::context::Reads;
 
 const SYNTAX: Syntax = Syntax { comment: "//", raw_quote: None, statement_end: ';' };
 
-/// A policy that passed, with its place in the text and what it reads.
+/// A policy that passed, with its position in the text and the members that it reads.
 pub(super) struct Checked {
     pub(super) policy: Policy,
     pub(super) offset: usize,

@@ -19,7 +19,7 @@ pub(super) struct Reads {
     pub(super) agent: bool,
     pub(super) session: bool,
     pub(super) time: bool,
-    /// The context as a whole, or something that cannot be told.
+    /// Whether the whole context is read, or an unknown part of it.
     pub(super) everything: bool,
 }
 
@@ -99,7 +99,7 @@ fn json_value(json: &Json) -> Option<RestrictedExpression> {
     })
 }
 
-/// Cedar's decimals have four places and a range: money is rounded up, and what is too much is the most that there is.
+/// Converts to Cedar's decimal, which has four digits and a range: money is rounded up, and larger amounts become the maximum.
 fn decimal(number: Decimal) -> RestrictedExpression {
     let limit = Decimal::new(i64::MAX, 4);
     let number = number.round_dp_with_strategy(4, RoundingStrategy::AwayFromZero).clamp(-limit, limit);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proctor_core::json::Json;
 use proctor_core::time::Timestamp;
 
-use super::{FOLD, SWEEP};
+use super::{FOLD, MAX_EXPIRED_PER_RECORD};
 use crate::question::ActionsPerMinute;
 use crate::state::row::{Items, Row, Text};
 use crate::state::{KEPT_MINUTES, minute_of};
@@ -30,7 +30,7 @@ struct Ring {
 #[derive(Debug, Default)]
 pub(super) struct MinuteCounts {
     rings: HashMap<Arc<str>, Ring>,
-    /// By the newest minute, so that principals that do nothing more are found.
+    /// Principals by their newest minute, so that idle ones are found.
     by_newest: BTreeSet<(i64, Arc<str>)>,
 }
 
@@ -60,9 +60,9 @@ impl MinuteCounts {
             .map_or_else(ActionsPerMinute::default, |ring| ring.actions_per_minute(minute_of(now)))
     }
 
-    /// Drops principals that have done nothing for as long as anything is kept.
+    /// Drops principals without an action in the retention time.
     pub(super) fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_EXPIRED_PER_RECORD {
             let Some((newest, _)) = self.by_newest.first() else { return };
             if *newest >= minute_of(time).saturating_sub(KEPT_MINUTES) {
                 return;

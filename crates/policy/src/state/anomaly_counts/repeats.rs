@@ -10,7 +10,7 @@ use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_core::time::Timestamp;
 
-use super::{FOLD, SWEEP};
+use super::{FOLD, MAX_EXPIRED_PER_RECORD};
 use crate::state::row::{Items, Row, Text};
 
 /// The most different actions that are counted for one principal; beyond it the one that was proposed longest ago is forgotten.
@@ -31,7 +31,7 @@ struct Windows {
     index: i64,
     previous: u64,
     current: u64,
-    /// When the action was proposed last.
+    /// Time of the latest proposal of the action.
     last: Timestamp,
 }
 
@@ -44,7 +44,7 @@ struct Principal {
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     principals: HashMap<Arc<str>, Principal>,
-    /// By the second in which they cease to matter.
+    /// Actions by the second in which they cease to matter.
     by_end: BTreeSet<(i64, Arc<str>, Key)>,
 }
 
@@ -109,7 +109,7 @@ impl Repeats {
     /// Drops windows that nothing can ask about any more.
     pub(super) fn expire(&mut self, time: Timestamp, rows: &mut Vec<Row>) {
         let now = time.micros().div_euclid(SECOND);
-        for _ in 0..SWEEP {
+        for _ in 0..MAX_EXPIRED_PER_RECORD {
             let Some((end, ..)) = self.by_end.first() else { return };
             if end.saturating_add(SLACK_SECONDS) > now {
                 return;

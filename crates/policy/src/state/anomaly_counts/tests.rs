@@ -273,7 +273,7 @@ fn old_rows_are_swept_a_few_at_a_time() {
         for _ in 0..6 {
             let mut rows = Vec::new();
             counts.note(&decision("late", 0, later, watched(60)), &mut rows);
-            assert!(rows.len() <= 2 + 2 * SWEEP);
+            assert!(rows.len() <= 2 + 2 * MAX_EXPIRED_PER_RECORD);
             saved.save(rows);
         }
         assert_eq!(saved.0.len(), kept);

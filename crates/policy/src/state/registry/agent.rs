@@ -1,4 +1,4 @@
-//! One agent: what a record makes of it, and its row.
+//! Agent in the registry: the fold of a record, and the row.
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
@@ -29,7 +29,7 @@ pub struct AgentInfo {
     pub org: String,
     /// Registration; `None`: it never registered, and is only here because it is stopped.
     pub registration: Option<Registration>,
-    /// When it registered first.
+    /// Time of the first registration.
     pub registered_at: Timestamp,
     /// The sequence of that record.
     pub registered_seq: u64,
@@ -142,7 +142,7 @@ impl AgentInfo {
         }
     }
 
-    /// Lineage and team are those of the first time, so that nobody changes them by leaving and coming back.
+    /// Registers the agent. Lineage and team are those of the first registration, so that leaving and coming back does not change them.
     fn register(&mut self, seq: u64, envelope: &Envelope, registration: &Registration) {
         let mut registration = registration.clone();
         if let Some(old) = &mut self.registration {

@@ -14,7 +14,7 @@ pub(super) struct Index {
     families: HashMap<Arc<str>, Family>,
     /// Registered agents of each team.
     teams: HashMap<Arc<str>, u64>,
-    /// Agents that can make room, the oldest first.
+    /// Agents that can be evicted, the oldest first.
     droppable: BTreeSet<(u64, Arc<str>)>,
     /// Agents with a registration, deregistered ones too.
     registered: usize,
@@ -71,7 +71,7 @@ impl Index {
         }
     }
 
-    /// Takes back what adding the same agent did.
+    /// Removes an agent; the inverse of adding it.
     pub(super) fn remove(&mut self, principal: &Arc<str>, agent: &AgentInfo) {
         self.droppable.remove(&(agent.registered_seq, Arc::clone(principal)));
         let Some(registration) = &agent.registration else { return };
@@ -96,7 +96,7 @@ impl Index {
         }
     }
 
-    /// Notes whether an agent can make room.
+    /// Updates whether an agent can be evicted.
     pub(super) fn review(&mut self, principal: &Arc<str>, agent: &AgentInfo) {
         let entry = (agent.registered_seq, Arc::clone(principal));
         let is_over = agent.registration.is_some() && agent.is_deregistered && !agent.is_marked();

@@ -13,7 +13,7 @@ const PREFIX: &str = "op";
 
 #[derive(Debug, Default)]
 pub(super) struct Operations {
-    /// Each operation, and whether it is terminated.
+    /// Stopped operations, and whether they are terminated.
     stopped: BTreeMap<Box<str>, bool>,
     /// Number of them that have the form `trace:span`.
     spans: usize,

@@ -1,4 +1,4 @@
-//! Nothing grows without end, and what is forgotten is known to be forgotten.
+//! Bounds of the state: folds do not grow without end, and answers that were dropped are known to be unknown.
 
 use super::*;
 

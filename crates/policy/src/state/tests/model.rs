@@ -16,7 +16,7 @@ fn digest_of(tool: &str) -> Digest {
     Digest::of(tool.as_bytes())
 }
 
-/// One step of a story.
+/// Step of a generated sequence.
 #[derive(Debug, Clone)]
 enum Step {
     Decide {
@@ -73,7 +73,7 @@ fn step() -> impl Strategy<Value = (i64, Step)> {
     (pause, step)
 }
 
-/// Everything that happened, decisions that were retracted already turned into denies.
+/// History of all steps, with retracted decisions turned into denies.
 #[derive(Default)]
 struct Model {
     records: Vec<(u64, Envelope)>,

@@ -27,9 +27,9 @@ pub(super) struct Input {
 
 /// Origin of a trace.
 pub(super) struct Source {
-    /// In messages.
+    /// Name in messages.
     pub(super) shown: String,
-    /// In reports, which leave this machine.
+    /// Name in reports, which leave this machine.
     pub(super) uri: String,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn read(context: &Context, arguments: &AssertArgs) -> Result<Input, F
     Ok(Input { trace_text, trace_source, from_ledger, assertions_file, assertions_text })
 }
 
-/// Reads a file, or stdin for `-`; gives the name for messages too.
+/// Reads a file, or stdin for `-`; returns the name for messages too.
 fn read_bounded(path: &Path, most: u64) -> Result<(String, Vec<u8>), Failure> {
     let stdin = path == Path::new("-");
     let name = if stdin { "stdin".to_owned() } else { path.display().to_string() };
@@ -79,7 +79,7 @@ fn read_bounded(path: &Path, most: u64) -> Result<(String, Vec<u8>), Failure> {
     }
 }
 
-/// The file's name as given; of an absolute one only the last part, because the rest speaks of this machine.
+/// The file's name as given; of an absolute one only the last part, because the rest describes this machine.
 fn uri(path: &Path) -> String {
     if path == Path::new("-") {
         return "stdin".to_owned();

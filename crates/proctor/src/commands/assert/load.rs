@@ -12,10 +12,10 @@ use super::positions::{Located, escaped};
 use crate::failure::Failure;
 use crate::output;
 
-/// More mistakes than this help nobody.
+/// Maximum of reported mistakes.
 const MAX_MISTAKES: usize = 100;
 
-/// More assertions than this belong into several files.
+/// Maximum of assertions in a file.
 const MAX_ASSERTIONS: usize = 10_000;
 
 const MEMBERS: &[&str] = &["assertion_id", "type", "spec", "request_id"];
@@ -30,7 +30,7 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// As it is evaluated.
+    /// The assertion as it is evaluated.
     pub(super) fn assertion(&self) -> Result<Assertion<'_>, Failure> {
         let mut assertion = Assertion::new(&self.id, &self.kind, &self.spec)
             .map_err(|error| Failure::from(format!("assertion `{}`: {error}", self.id)))?;
@@ -275,7 +275,7 @@ fn mistake(verdict: &Verdict) -> String {
     if advice.is_empty() { problem } else { format!("{problem}; {}", output::shown(&advice, 400)) }
 }
 
-/// A problem without the place at its end, which is one in the spec as it was read, not in the file.
+/// A problem without the position at its end, which is one in the spec as it was read, not in the file.
 fn without_place(problem: &str) -> &str {
     let Some((before, place)) = problem.rsplit_once(" at line ") else { return problem };
     let numbers = place.split_once(" column ");

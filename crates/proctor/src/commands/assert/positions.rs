@@ -6,10 +6,10 @@ use proctor_core::json::Json;
 use proctor_policy::document::YAML_LIMITS;
 use proctor_yaml::{Node, Position, Value};
 
-/// Deeper values than this are nobody's members but the author's own: `/assertions/0/spec/check`.
+/// Depth to which positions are kept; deeper values are never reported.
 const DEEPEST: usize = 4;
 
-/// A value, and where its parts stand.
+/// A JSON value with the positions of its members.
 pub(super) struct Located {
     pub(super) value: Json,
     positions: HashMap<String, MemberPosition>,
@@ -51,7 +51,7 @@ impl Located {
     }
 }
 
-/// Follows the parts of a value in the order in which they are written.
+/// Cursor over values in source order, which builds pointers.
 #[derive(Default)]
 struct Walker {
     around: Vec<Around>,
@@ -64,7 +64,7 @@ enum Around {
 }
 
 impl Walker {
-    /// A string, number or other single value, or the name of a member.
+    /// Visits a scalar or a member name.
     fn single(&mut self, text: impl FnOnce() -> String, at: Position) {
         match self.around.last_mut() {
             Some(Around::Map { name: name @ None }) => *name = Some((text(), at)),
@@ -85,7 +85,7 @@ impl Walker {
         self.end();
     }
 
-    /// Notes the position of a value that begins here.
+    /// Records the position of a value that begins here.
     fn begin(&mut self, at: Position) {
         if self.around.len() > DEEPEST {
             return;
@@ -106,7 +106,7 @@ impl Walker {
         self.positions.insert(pointer, MemberPosition { name: name_at, value: at });
     }
 
-    /// A value has ended: the next one stands behind it.
+    /// Advances to the next sibling.
     fn end(&mut self) {
         match self.around.last_mut() {
             Some(Around::List { next }) => *next += 1,
@@ -116,12 +116,12 @@ impl Walker {
     }
 }
 
-/// A name as a part of a JSON pointer.
+/// Member name escaped for a JSON pointer.
 pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Positions of the parts of a JSON text. It is known to be one, so signs need no checking.
+/// Positions of the members of a JSON text. The text is valid JSON already, so punctuation is not checked.
 fn json_positions(text: &str) -> HashMap<String, MemberPosition> {
     let mut walker = Walker::default();
     let mut at = Position::START;

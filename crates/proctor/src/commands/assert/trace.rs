@@ -1,4 +1,4 @@
-//! A trace from a file: read, and refused if it is something else or has a member that is misspelt.
+//! Trace from a file: refused if it is not one, or has a misspelt member.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use crate::failure::Failure;
 use crate::output;
 
-/// More misspelt members than this help nobody.
+/// Maximum of reported misspelt members.
 const MAX_MISTAKES: usize = 20;
 
 /// The members of a trace.
@@ -30,7 +30,7 @@ const OF_STEP: &[&str] = &[
     "alias",
 ];
 
-/// Other names that people give the members of a step.
+/// Synonyms of the members of a step.
 const OTHER_NAMES: &[(&str, &str)] = &[("tool_name", "name"), ("tool", "name"), ("arguments", "args")];
 
 /// Reads a trace, and says where it is wrong.
@@ -209,7 +209,7 @@ fn offset(text: &str, name: &Text<'_>) -> Option<usize> {
     (text.get(at..at + name.len()) == Some(name.as_str())).then_some(at)
 }
 
-/// The member that was meant, if the name is so near that hardly anything else can be: what others call their own must pass.
+/// The known member that was meant, if the name is very near: members of other tools must pass.
 fn meant(name: &str, what: What, known: &[&'static str]) -> Option<&'static str> {
     // What is longer than every name and a slip is no slip.
     const LONGEST: usize = 32;

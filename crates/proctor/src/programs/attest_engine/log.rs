@@ -1,4 +1,4 @@
-//! The engine's log: lines of JSON on standard error, which nobody may be reading.
+//! The engine's log: lines of JSON on standard error, without waiting for a reader.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use proctor_system::SystemClock;
 /// Severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For finding defects.
+    /// Details for finding defects.
     Debug,
     /// Normal events.
     Info,

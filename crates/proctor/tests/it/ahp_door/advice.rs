@@ -59,7 +59,7 @@ fn idle() -> Event {
     Event::new("idle", r#"{"idle_duration_ms":45000,"idle_reason":"awaiting_user"}"#)
 }
 
-/// Not knowing forbids nothing, also to agents that read it as a generic decision.
+/// Asserts that no intent was detected, in an answer that forbids nothing, also to readers of generic decisions.
 fn no_intent(answer: &Json) {
     assert_eq!((text(answer, "decision"), text(answer, "detected_intent")), ("allow", "unknown"), "{answer}");
     assert!(answer["confidence"].to_string().starts_with('0'), "{answer}");

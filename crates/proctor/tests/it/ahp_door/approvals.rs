@@ -10,7 +10,7 @@ fn deploy() -> Event {
     before("deploy", r#"{"to":"prod"}"#)
 }
 
-/// Asks for something that nobody was asked about before; gives the approval's id.
+/// Asks for a new action that needs an approval; returns the approval's id.
 fn escalated(harness: &mut Harness, event: &Event) -> String {
     let answer = harness.ask(event);
     assert_eq!(text(&answer, "decision"), "escalate", "{answer}");

@@ -1,4 +1,4 @@
-//! What cannot be decided or recorded is not let through, and is told as a result, never as an error.
+//! Actions that cannot be decided or recorded are not let through; the answer is a result, never an error.
 
 use proctor_core::json::Json;
 

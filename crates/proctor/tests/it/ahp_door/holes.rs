@@ -11,7 +11,7 @@ use crate::support::{Folder, stop_process, text};
 
 const BALANCED: &str = include_str!("../../../../../schemas/examples/balanced.yaml");
 
-/// What no form of saying it may get through.
+/// Command that no form of sending it may get through.
 const WORST: &str = "sudo rm -rf /";
 
 #[test]

@@ -10,7 +10,7 @@ use crate::support::harness::{
 };
 use crate::support::{Folder, text};
 
-/// One event of each kind, in an order that makes sense.
+/// Events of each kind, in an order that makes sense.
 fn all_kinds() -> Vec<(&'static str, Event)> {
     let typed = [
         ("handshake", "{}"),

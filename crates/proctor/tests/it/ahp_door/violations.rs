@@ -1,4 +1,4 @@
-//! What breaks a rule of the protocol gets its code, its id back, and an alarm; and nothing after it is lost.
+//! Violations of the protocol get their code, their id back, and an alarm; later messages are not lost.
 
 use proctor_core::json::Json;
 

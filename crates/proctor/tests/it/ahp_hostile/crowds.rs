@@ -1,4 +1,4 @@
-//! Many callers, and a server that has no room for them.
+//! Crowds of callers, and a server at its limits.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::ahp_serve::server::{
 };
 use crate::support::{Folder, binary, text};
 
-/// As many descriptors as this process may have; the server inherits them.
+/// Raises the descriptor limit of this process to its maximum; the server inherits it.
 fn raise_descriptors() -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

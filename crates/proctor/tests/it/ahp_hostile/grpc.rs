@@ -97,7 +97,7 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
     all
 }
 
-/// Makes a call; gives the content of the answer, and whatever else came.
+/// Makes a call; returns the content of the answer, and whatever else came.
 fn call(server: &Server, method: &str, body: &[u8]) -> Vec<u8> {
     let mut stream = greeted(server);
     stream.write_all(&frame(HEADERS, END_HEADERS, 1, &head(method))).unwrap();
@@ -265,7 +265,7 @@ fn cut(server: &Server) {
     }
 }
 
-/// Many calls, each reset at once: the server works on none of them for ever.
+/// Calls that are reset at once: the server drops the work of each.
 fn taken_back(server: &Server) {
     let mut stream = greeted(server);
     let mut all = Vec::new();

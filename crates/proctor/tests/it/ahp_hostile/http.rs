@@ -51,7 +51,7 @@ fn broken_messages(server: &Server) {
     }
 }
 
-/// Writes until the server has enough; gives how much it took.
+/// Writes until the server has enough; returns how much it took.
 pub fn pour(stream: &mut TcpStream, piece: &[u8], times: usize) -> usize {
     (0..times).take_while(|_| stream.write_all(piece).is_ok()).count() * piece.len()
 }

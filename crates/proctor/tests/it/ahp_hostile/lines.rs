@@ -185,7 +185,7 @@ fn hostile_input(harness: &mut Gate) {
     assert_next(harness, "after");
 }
 
-/// What comes next is served, whatever else is answered.
+/// Asserts that the next request is served, whatever else is answered.
 fn assert_next(harness: &mut Gate, id: &str) {
     harness.send(&format!("\n{}", pre_action(id, "s", "look")));
     loop {

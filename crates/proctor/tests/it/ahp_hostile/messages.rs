@@ -18,7 +18,7 @@ pub fn odd_ids() -> Vec<(String, Json)> {
     ]
 }
 
-/// What cannot be let through, whatever a server makes of it.
+/// Messages that cannot be let through, whatever a server makes of them.
 pub fn broken() -> Vec<Vec<u8>> {
     let good = pre_action("bad", "s", "look");
     let mut all: Vec<Vec<u8>> = [

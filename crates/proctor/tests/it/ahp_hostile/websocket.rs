@@ -29,7 +29,7 @@ const CONTINUATION: u8 = 0;
 const CLOSE: u8 = 8;
 const FIN: u8 = 0x80;
 const MASKED: u8 = 0x80;
-/// How long the length is, where it is not in one byte.
+/// Length codes of frames that are longer than one byte can say.
 const TWO_BYTES: u8 = 126;
 const EIGHT_BYTES: u8 = 127;
 

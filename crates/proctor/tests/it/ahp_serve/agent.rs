@@ -68,7 +68,7 @@ pub async fn ask(client: &AhpClient, tool: &str) -> Decision {
     client.send_event_decision(EventType::PreAction, call(client, tool)).await.unwrap()
 }
 
-/// One of everything. Gives the ids of the decisions, in order.
+/// Sends one request of each kind. Returns the ids of the decisions, in order.
 pub async fn whole_session(client: &AhpClient) -> Vec<String> {
     let mut ids = Vec::new();
     let harness = client.harness().unwrap();

@@ -16,7 +16,7 @@ use crate::support::{Folder, count, seed, text};
 
 const CALLERS: usize = 16;
 
-/// Kills the server at a random moment while callers stream through it. Gives the ids that were answered.
+/// Kills the server at a random moment while callers stream through it. Returns the ids that were answered.
 fn kill_under_load(folder: &Folder, answers: usize) -> Vec<String> {
     let mut server = Server::start(folder);
     let (answered, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));

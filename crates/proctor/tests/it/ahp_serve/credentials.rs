@@ -1,4 +1,4 @@
-//! Who calls: tokens, keys and certificates.
+//! Credentials of callers: tokens, keys and certificates.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How the server starts and ends.
+//! Start and end of the server.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -10,10 +10,10 @@ use crate::ahp_serve::server::{
 };
 use crate::support::{Folder, count, lines, text};
 
-/// What the server and every command stays below.
+/// Memory limit of the server and of every command.
 const MOST: u64 = 150 << 20;
 
-/// So many events later an action is reported as done.
+/// Number of events between a decision and its report.
 const LAG: usize = 400;
 
 #[test]

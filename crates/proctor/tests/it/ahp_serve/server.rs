@@ -16,10 +16,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Folder, text};
 
-/// Longer than anything here takes on a slow machine, and shorter than anybody waits for a test that hangs.
+/// Timeout of the tests: longer than any step takes on a slow machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// What the tests' agents may do.
+/// Policy of the tests' agents.
 pub const POLICY: &str = r#"
 version: "1"
 default: deny
@@ -34,7 +34,7 @@ rules:
 /// `proctor serve`, running.
 pub struct Server {
     pub child: Child,
-    /// What it said when it was ready.
+    /// Announcement of the server when it is ready.
     pub announced: Json,
     pub http: SocketAddr,
     pub grpc: SocketAddr,
@@ -105,7 +105,7 @@ impl Server {
         assert_eq!((status.code(), rest.as_str()), (Some(143), ""), "{said}");
     }
 
-    /// What it has said so far.
+    /// Standard error of the server so far.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
     }
@@ -132,7 +132,7 @@ pub fn wait(child: &mut Child) -> ExitStatus {
     until("the process ends", || child.try_wait().unwrap())
 }
 
-/// Tries until there is something.
+/// Retries until the attempt returns a value.
 pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -200,7 +200,7 @@ impl Caller {
         self.next().unwrap()
     }
 
-    /// Asks for a tool; gives the answer's result.
+    /// Asks for a tool; returns the answer's result.
     pub fn tool(&mut self, id: &str, tool: &str) -> Json {
         result(&self.ask(&pre_action(id, "s", tool)))
     }
@@ -211,7 +211,7 @@ pub fn result(answer: &Json) -> Json {
     answer.get("result").unwrap_or_else(|| panic!("no result: {answer}")).clone()
 }
 
-/// What was decided.
+/// The decision of a result.
 pub fn decided(result: &Json) -> &str {
     text(result, "decision")
 }
@@ -248,7 +248,7 @@ pub fn confirmation(id: &str) -> String {
     request(id, "confirmation", "s", payload)
 }
 
-/// Sends a request by hand; gives the status and the body.
+/// Sends a request by hand; returns the status and the body.
 pub fn post(address: SocketAddr, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();

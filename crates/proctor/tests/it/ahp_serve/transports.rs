@@ -10,7 +10,7 @@ fn uid() -> String {
     format!("uid:{}", rustix::process::getuid().as_raw())
 }
 
-/// What must be on record of an agent that had a whole session.
+/// Asserts the records of an agent that had a whole session.
 fn assert_recorded(all: &[Json], name: &str, principal: &str, ids: &[String]) {
     let of_agent: Vec<&Json> = all.iter().filter(|record| text(record, "agent") == name).collect();
     assert!(!of_agent.is_empty(), "{name}: nothing on record");

@@ -73,7 +73,7 @@ impl Program {
         library
     }
 
-    /// One that sends no proof, and expects no challenge.
+    /// A library that sends no proof, and expects no challenge.
     pub(crate) async fn first_library(&self) -> Library {
         Library { stream: UnixStream::connect(&self.socket).await.unwrap(), decoder: ServerDecoder::new() }
     }

@@ -1,4 +1,4 @@
-//! What a gateway tells unasked, also when the stream breaks.
+//! Messages that a gateway sends unasked, also when the stream breaks.
 
 use proctor_wire::assembly::frames::ServerFrame;
 use proctor_wire::assembly::proto::common::v1::{AgentId, Decision};

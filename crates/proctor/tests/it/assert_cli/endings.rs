@@ -1,4 +1,4 @@
-//! What a check prints, and how it exits.
+//! Output and exit codes of a check.
 
 use super::*;
 

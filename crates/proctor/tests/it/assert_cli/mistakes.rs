@@ -1,4 +1,4 @@
-//! What is wrong is refused before anything is evaluated, with its place.
+//! Mistakes are refused before anything is evaluated, each with its position.
 
 use super::*;
 

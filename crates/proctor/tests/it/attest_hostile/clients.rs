@@ -85,7 +85,7 @@ fn the_log_is_full_from_the_beginning() {
     drop(reader);
 }
 
-/// Everything is written before anything is read: the engine stops reading, and loses nothing.
+/// A client that writes all requests before it reads: the engine stops reading, and loses nothing.
 #[test]
 fn a_client_that_writes_first_and_reads_later() {
     let place = Place::new();

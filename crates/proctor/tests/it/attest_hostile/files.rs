@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::attest::{Engine, Place, contains, trace};
 use crate::support::binary;
 
-/// Whatever is wrong with the cache, assertions are judged, and only history is refused.
+/// Asserts that assertions are judged without the cache, and that only history is refused.
 fn assert_serves_without_history(mut engine: Engine, name: &str) {
     engine.initialize();
     engine.assert_well(name);
@@ -126,7 +126,7 @@ fn the_database_is_deleted_meanwhile() {
     assert!(place.rows().len() >= 20);
 }
 
-/// Somebody else holds the file: requests are answered, and the rows come when it is free.
+/// A file that another process holds: requests are answered, and the rows are written once it is free.
 #[test]
 fn the_database_is_locked_meanwhile() {
     let place = Place::new();

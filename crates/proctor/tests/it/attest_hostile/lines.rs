@@ -183,7 +183,7 @@ fn texts_that_come_back_are_cut() {
     assert_eq!(result["compatible"], false);
 }
 
-/// What a client does without ids and rows: one name is as long as a line, and each of many results would carry it.
+/// A name as long as a line, which each of many results would carry: a client gets rows without ids.
 #[test]
 fn a_long_name_is_not_multiplied() {
     let place = Place::new();

@@ -106,7 +106,7 @@ fn drift_is_announced_only_to_those_who_ask() {
     }
 }
 
-/// What could not be decided has no score, and does not spoil the history of what can.
+/// Undecidable assertions have no score, and do not change the history of decidable ones.
 #[test]
 fn errors_are_no_history() {
     let place = Place::new();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-/// What a request was, and its number from 0.
+/// A received request, and its number from 0.
 pub struct Asked {
     pub number: usize,
     pub path: String,
@@ -34,7 +34,7 @@ impl Vendor {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (answer, remembered) = (Arc::clone(&answer), Arc::clone(&remembered));
-                std::thread::spawn(move || converse(&stream, answer.as_ref(), &remembered));
+                std::thread::spawn(move || serve_connection(&stream, answer.as_ref(), &remembered));
             }
         });
         Vendor { address, asked }
@@ -74,7 +74,7 @@ pub fn said(text: &str) -> (u16, String) {
     (200, reply.to_string())
 }
 
-fn converse(stream: &TcpStream, answer: &Answer, remembered: &Mutex<Vec<(String, Value)>>) {
+fn serve_connection(stream: &TcpStream, answer: &Answer, remembered: &Mutex<Vec<(String, Value)>>) {
     let mut reader = BufReader::new(stream);
     loop {
         let mut head = String::new();

@@ -1,4 +1,4 @@
-//! What a batch answers: the order, what a failure keeps from running, what is soft, and what each result says.
+//! Replies to batches: the order, skipped layers after a failure, soft failures, and the members of each result.
 
 use serde_json::{Value, json};
 
@@ -300,7 +300,7 @@ fn what_soft_softens() {
     }
 }
 
-/// Nothing that is wrong with one assertion is an error of the batch.
+/// A defect of one assertion is never an error of the batch.
 #[test]
 fn a_bad_assertion_fails_alone() {
     let place = Place::new();

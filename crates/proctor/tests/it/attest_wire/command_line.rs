@@ -1,4 +1,4 @@
-//! What stands behind the program's name, what the environment says, and how the process ends.
+//! Arguments and environment of the program, and its exit codes.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};

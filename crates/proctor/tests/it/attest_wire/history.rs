@@ -1,4 +1,4 @@
-//! What is kept in `attest.db`, and for how long.
+//! Content and retention of `attest.db`.
 
 use serde_json::json;
 

@@ -63,7 +63,7 @@ fn secret_trace(id: &str) -> Value {
     trace
 }
 
-/// One batch and a plugin's result, and what the ledger says of them afterwards.
+/// Sends a batch and a plugin's result, and returns their records.
 fn judge_and_look(place: &Place, folder: &Folder, id: &str) {
     let mut engine = ready(place, folder);
     let batch = json!([
@@ -146,7 +146,7 @@ fn an_owner_that_ends_is_followed_by_the_engine() {
     assert_eq!((records(&folder, "before").len(), records(&folder, "after").len()), (1, 1));
 }
 
-/// What the ledger's own reader refuses is kept as text, and is as free of secrets.
+/// Traces that the ledger's own reader refuses are kept as text, and are as free of secrets.
 #[test]
 fn odd_traces_are_recorded_without_secrets_too() {
     let (place, folder) = (Place::new(), Folder::with_policy(POLICY));
@@ -250,7 +250,7 @@ fn nothing_is_recorded_unasked() {
     assert_eq!(std::fs::read_dir(place.path("home")).unwrap().count(), 0);
 }
 
-/// What was answered is on record, also when the process is asked to end right after.
+/// Answered batches are on record, also when the process is asked to end right after.
 #[test]
 fn a_signal_loses_no_record() {
     let (place, folder) = (Place::new(), Folder::with_policy(POLICY));

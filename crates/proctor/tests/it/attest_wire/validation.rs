@@ -1,10 +1,10 @@
-//! Which traces are judged: the order of the rules, and the limits.
+//! Validation of traces: the order of the rules, and the limits.
 
 use serde_json::{Value, json};
 
 use crate::support::attest::{Engine, Place, contains, trace};
 
-/// What a trace gets: the code of the refusal and what was said, or 0.
+/// Code and message of the refusal of a trace; 0 if it is judged.
 fn judged(engine: &mut Engine, trace: &Value, assertions: &Value) -> (i64, String) {
     let reply = engine.ask("evaluate_batch", &json!({"trace": trace, "assertions": assertions}));
     match reply.get("error") {
@@ -115,7 +115,7 @@ fn members_and_their_types() {
     }
 }
 
-/// Of two things that are wrong the one that is looked at first is said.
+/// The first check that fails decides the message.
 #[test]
 fn the_first_problem_is_the_answer() {
     let place = Place::new();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::binary;
 
-/// How long a reply may take before the test fails; only ever reached by a defect.
+/// Time limit of a reply; only ever reached by a defect.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// No reply is longer, with its end.
@@ -155,20 +155,20 @@ impl Engine {
         self.replies.recv_timeout(PATIENCE).expect("no line")
     }
 
-    /// Sends a line as it is; gives the whole reply.
+    /// Sends a line as it is; returns the whole reply.
     pub fn exchange(&mut self, line: impl AsRef<[u8]>) -> Value {
         self.send(line);
         self.receive()
     }
 
-    /// Sends a request; gives its number.
+    /// Sends a request; returns its number.
     pub fn begin(&mut self, method: &str, params: &Value) -> i64 {
         self.next += 1;
         self.send(request(self.next, method, params));
         self.next
     }
 
-    /// Sends a request; gives the whole reply.
+    /// Sends a request; returns the whole reply.
     pub fn ask(&mut self, method: &str, params: &Value) -> Value {
         let id = self.begin(method, params);
         let reply = self.receive();
@@ -176,14 +176,14 @@ impl Engine {
         reply
     }
 
-    /// Sends a request that must succeed; gives the result.
+    /// Sends a request that must succeed; returns the result.
     pub fn result(&mut self, method: &str, params: &Value) -> Value {
         let reply = self.ask(method, params);
         assert!(reply.get("error").is_none(), "{method}: {reply}");
         reply["result"].clone()
     }
 
-    /// Sends a request that must be refused; gives the code and what was said.
+    /// Sends a request that must be refused; returns the code and what was said.
     pub fn refusal(&mut self, method: &str, params: &Value) -> (i64, String) {
         let reply = self.ask(method, params);
         let error = reply.get("error").unwrap_or_else(|| panic!("{method} is not refused: {reply}"));
@@ -194,7 +194,7 @@ impl Engine {
         self.result("initialize", &json!({"protocol_version": 1, "required_capabilities": ["layers_1_4"]}))
     }
 
-    /// Evaluates; gives the results.
+    /// Evaluates; returns the results.
     pub fn evaluate(&mut self, trace: &Value, assertions: &Value) -> Vec<Value> {
         let result = self.result("evaluate_batch", &json!({"trace": trace, "assertions": assertions}));
         result["results"].as_array().unwrap().clone()
@@ -221,7 +221,7 @@ impl Engine {
         rustix::process::kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Its resident memory in bytes.
+    /// Resident memory of the engine, in bytes.
     pub fn resident(&self) -> u64 {
         self.memory("VmRSS:")
     }
@@ -238,7 +238,7 @@ impl Engine {
         kilobytes * 1024
     }
 
-    /// Waits for its end without ending it; gives the exit code and what it said on stderr. No reply may be left.
+    /// Waits for its end without ending it; returns the exit code and what it said on stderr. No reply may be left.
     pub fn wait(mut self) -> (i32, String) {
         let code = self.end();
         let unasked: Vec<_> = self.replies.iter().map(|line| reply(&line)).collect();
@@ -246,7 +246,7 @@ impl Engine {
         (code, self.heard())
     }
 
-    /// Ends its input and waits; gives the exit code and what it said on stderr.
+    /// Ends its input and waits; returns the exit code and what it said on stderr.
     pub fn close(mut self) -> (i32, String) {
         drop(self.stdin.take());
         self.wait()

@@ -9,7 +9,7 @@ use proctor_core::json::Json;
 
 use crate::support::{Folder, text};
 
-/// How long a reply may take before the test fails; only ever reached by a defect.
+/// Time limit of a reply; only ever reached by a defect.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// JSON from its text.
@@ -148,7 +148,7 @@ impl Harness {
         }
     }
 
-    /// Sends a request and does not wait for it. Gives its id.
+    /// Sends a request and does not wait for it. Returns its id.
     pub fn begin(&mut self, method: &str, params: &Json) -> Json {
         self.next += 1;
         let id = Json::from(format!("t-{}", self.next));
@@ -180,7 +180,7 @@ impl Harness {
         reply.get("result").cloned().unwrap_or_else(|| panic!("{reply}"))
     }
 
-    /// Sends a request; gives the whole reply.
+    /// Sends a request; returns the whole reply.
     pub fn request(&mut self, method: &str, params: &Json) -> Json {
         let id = self.begin(method, params);
         self.reply(&id)
@@ -192,12 +192,12 @@ impl Harness {
         self.result(&id)
     }
 
-    /// Asks; gives the word of the decision.
+    /// Asks; returns the word of the decision.
     pub fn word(&mut self, event: &Event) -> String {
         text(&self.ask(event), "decision").to_owned()
     }
 
-    /// Asks for something that must be let through; gives the decision's id.
+    /// Asks for something that must be let through; returns the decision's id.
     pub fn let_through(&mut self, event: &Event) -> String {
         let decision = self.ask(event);
         assert!(["allow", "modify"].contains(&text(&decision, "decision")), "{decision}");
@@ -222,7 +222,7 @@ impl Harness {
         self.result(&id)
     }
 
-    /// Sends events together; gives their decisions.
+    /// Sends events together; returns their decisions.
     pub fn batch(&mut self, events: &[Event]) -> Vec<Json> {
         let events: Vec<Json> = events.iter().map(Event::params).collect();
         let id = self.begin("ahp/batch", &Json::object().with("events", events));
@@ -245,7 +245,7 @@ impl Harness {
         }
     }
 
-    /// What it said on stderr so far.
+    /// Lines on standard error so far.
     fn heard(&self) -> Vec<String> {
         self.said.try_iter().collect()
     }
@@ -266,7 +266,7 @@ impl Harness {
         rustix::process::Pid::from_raw(self.child.id().cast_signed()).unwrap()
     }
 
-    /// Ends it by ending its input; gives the exit code and what it said on stderr.
+    /// Ends it by ending its input; returns the exit code and what it said on stderr.
     pub fn close(mut self) -> (i32, String) {
         drop(self.stdin.take());
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
@@ -275,7 +275,7 @@ impl Harness {
         (code, self.said.iter().collect::<Vec<String>>().join("\n"))
     }
 
-    /// Waits for its end without ending it; gives the exit code.
+    /// Waits for its end without ending it; returns the exit code.
     pub fn wait(mut self) -> i32 {
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
@@ -315,7 +315,7 @@ pub fn session(folder: &Folder, name: &str) -> Vec<Json> {
     folder.json(&["session", "show", name, "--json"])
 }
 
-/// Those of one kind.
+/// Records of one kind.
 pub fn of_kind<'a>(records: &'a [Json], kind: &str) -> Vec<&'a Json> {
     records.iter().filter(|record| text(record, "kind") == kind).collect()
 }

@@ -3,7 +3,7 @@
 //! These are its own tables, not those of today's Unicode: it froze them years ago, and a model was trained on texts cut up
 //! that way. A character that became a combining mark or punctuation since then must stay what it was.
 
-/// Is this a character that is dropped from the text: control, format, private use, or the replacement character?
+/// Whether a character is dropped from the text: control, format, private use, or the replacement character.
 pub(super) fn is_dropped(character: char) -> bool {
     !character.is_ascii_graphic() && contains(DROPPED, character)
 }
@@ -13,12 +13,12 @@ pub(super) fn is_nonspacing_mark(character: char) -> bool {
     !character.is_ascii() && contains(NONSPACING_MARKS, character)
 }
 
-/// Is this a character that is a word of its own: punctuation, or an ASCII symbol?
+/// Whether a character is a word of its own: punctuation, or an ASCII symbol.
 pub(super) fn is_punctuation(character: char) -> bool {
     if character.is_ascii() { character.is_ascii_punctuation() } else { contains(PUNCTUATION, character) }
 }
 
-/// Is this an ideograph, which is a word of its own?
+/// Whether a character is an ideograph, which is a word of its own.
 pub(super) fn is_ideograph(character: char) -> bool {
     !character.is_ascii() && contains(IDEOGRAPHS, character)
 }

@@ -138,7 +138,7 @@ impl Layer {
         output
     }
 
-    /// Each head looks at its own columns of query, key and value, and writes its own columns of the result.
+    /// Attention: each head reads its own columns of query, key and value, and writes its own columns of the result.
     fn attend(&self, state: &Array2<f32>, heads: usize) -> Array2<f32> {
         let (length, hidden) = state.dim();
         let width = hidden / heads;

@@ -22,7 +22,7 @@ const LARGEST_VOCABULARY: u64 = 64 << 20;
 const MOST_VOCABULARY_LINES: usize = 1_000_000;
 const MOST_SPECIAL_TOKENS: usize = 4096;
 const MOST_LAYERS: usize = 128;
-/// With the longest sequence, the widest state takes 512 MiB.
+/// Maximum of columns: with the longest sequence, the widest state takes 512 MiB.
 const MOST_COLUMNS: usize = 32_768;
 const DEFAULT_LONGEST_SEQUENCE: usize = 256;
 /// Attention takes memory with the square of the sequence: 64 MiB at this length.
@@ -59,7 +59,7 @@ pub(super) struct TokenRules {
 }
 
 impl Folder {
-    /// The usual place that has most of a model's files; an error if that still lacks one.
+    /// The usual folder that has most of a model's files; an error if that still lacks one.
     pub(super) fn find(dir: &Path) -> Result<Folder, LocalModelError> {
         let missing_from = |place: &Path| {
             [CONFIG, VOCABULARY, WEIGHTS]

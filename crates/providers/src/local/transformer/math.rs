@@ -46,7 +46,7 @@ fn error_function(x: f32) -> f32 {
     (1.0 - series * t * exponential(-size * size)).copysign(x)
 }
 
-/// Makes a row of scores a row of shares that add up to 1.
+/// Softmax: converts a row of scores to shares that add up to 1.
 pub(super) fn softmax(row: &mut [f32]) {
     let highest = fold(row, f32::NEG_INFINITY, at_least);
     for value in row.iter_mut() {
@@ -72,7 +72,7 @@ pub(super) fn layer_norm(row: &mut [f32], weight: &[f32], bias: &[f32], epsilon:
     }
 }
 
-/// Makes the vector's length 1. One that has no direction (all zeros, or not finite) becomes all zeros.
+/// Scales the vector to length 1. One that has no direction (all zeros, or not finite) becomes all zeros.
 pub(super) fn normalize(vector: &mut [f32]) {
     let length = squares(vector).sqrt();
     let scale = if length.is_finite() && length > 1e-12 { 1.0 / length } else { 0.0 };

@@ -48,8 +48,8 @@ pub(super) enum VocabularyError {
 }
 
 impl Tokenizer {
-    /// `vocabulary` has one entry a line; `special` are the tokens that are found in the text as they are, before anything
-    /// else is done to it. The error says what is wrong with the vocabulary.
+    /// `vocabulary` has one entry a line; `special` are the tokens that are found in the text as they are, before all other steps. The
+    /// error says what is wrong with the vocabulary.
     pub(super) fn new(
         vocabulary: &str,
         special: &[String],

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// So many problems of one contract are told one by one.
+/// Maximum of listed problems of one contract.
 pub const MAX_PROBLEMS: usize = 100;
 
-/// Something that does not fit.
+/// A violation of the run's contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The machine-readable code.
@@ -30,7 +30,7 @@ impl Problems {
         }
     }
 
-    /// They come from the agent, so their number is its choice: the rest is only counted.
+    /// Ends the list. The agent controls the number of problems: further ones are only counted.
     pub(super) fn finish(mut self) -> Vec<Problem> {
         if self.untold > 0 {
             let message = format!("and {} more problems", self.untold);

@@ -80,7 +80,7 @@ fn dependencies(task: &TaskItem, status_of: &HashMap<&str, TaskStatus>, problems
     }
 }
 
-/// One cycle of dependencies, if there is any. Without recursion: at most `MAX_ITEMS` tasks with as many dependencies each.
+/// A cycle of dependencies, if there is any. Without recursion: at most `MAX_ITEMS` tasks with as many dependencies each.
 fn cycle(tasks: &[TaskItem]) -> Option<Vec<&str>> {
     let mut waits_for: HashMap<&str, HashSet<&str>> = HashMap::with_capacity(tasks.len());
     for task in tasks {

@@ -92,7 +92,7 @@ pub enum EntryError {
 }
 
 impl Entry {
-    /// An entry without optional members, not yet part of a log: [`super::Chain::seal`] gives it its place.
+    /// An entry without optional members, not yet part of a log: [`super::Chain::seal`] assigns its sequence.
     pub const fn new(
         event_type: EventType,
         timestamp_ns: u64,

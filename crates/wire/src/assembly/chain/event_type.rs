@@ -17,7 +17,7 @@ macro_rules! event_types {
         }
 
         impl EventType {
-            /// All of them, by number.
+            /// All types, by number.
             pub const ALL: &'static [EventType] = &[$(EventType::$name),*];
 
             /// The number that is hashed.

@@ -269,7 +269,7 @@ proptest! {
         }
     }
 
-    /// Whatever bit of a file flips, it is not verified; and no line panics.
+    /// Bit flips anywhere in a file are detected, and no line panics.
     #[test]
     fn no_flipped_bit_is_verified(log in log(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
         let mut bytes: Vec<u8> = log.iter().flat_map(|entry| (entry.to_line() + "\n").into_bytes()).collect();

@@ -79,7 +79,7 @@ pub enum Tampering {
         /// The hash that it states.
         stated: [u8; 32],
     },
-    /// Another entry stood before it.
+    /// The previous entry was another one.
     #[error("the entry does not follow the one before it")]
     Link {
         /// The hash of the entry before.
@@ -135,8 +135,8 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Takes the next line, with or without its line break; blank lines do not count. Says whether it is worth going on:
-    /// after the first line that was tampered with, nothing that follows says anything.
+    /// Verifies the next line, with or without its line break; blank lines do not count. Returns whether to continue: after the first line
+    /// that was tampered with, later lines prove nothing.
     pub fn line(&mut self, line: impl AsRef<[u8]>) -> bool {
         if self.tampered.is_some() {
             return false;
@@ -229,7 +229,7 @@ impl Verifier {
 }
 
 impl Gaps {
-    /// Notes what is missing between two entries, if anything is.
+    /// Records the gap between two entries, if there is one.
     fn add(&mut self, before: u64, after: u64) {
         // INVARIANT: `before` is less than `after`, and all gaps lie apart within 64 bits, so nothing here overflows.
         let missing = after.saturating_sub(before).saturating_sub(1);

@@ -32,7 +32,7 @@ impl Buffer {
         rest
     }
 
-    /// Takes one frame: `read` is shown all bytes and says what it found and how many bytes that was.
+    /// Takes one frame: `read` is shown all bytes and returns the frame with its length.
     pub(super) fn take<T>(
         &mut self,
         read: impl FnOnce(&[u8]) -> Result<Option<(T, usize)>, FrameError>,
@@ -60,7 +60,7 @@ impl Buffer {
         self.bytes.len().saturating_sub(self.taken)
     }
 
-    /// Forgets what was taken, and gives the room of a large frame back.
+    /// Drops the taken bytes, and frees the memory of a large frame.
     fn compact(&mut self) {
         if self.taken == 0 {
             return;

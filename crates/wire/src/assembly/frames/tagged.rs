@@ -16,13 +16,13 @@ use crate::assembly::unpack::unpack;
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "the large ones are the common ones, and live for one step")]
 pub enum ClientFrame {
-    /// May this be done? Answered in the order of asking.
+    /// Policy query; answered in the order of asking.
     PolicyQuery(CheckActionRequest),
-    /// This happened.
+    /// Event report frame.
     EventReport(AuditEvent),
     /// A person's decision on an approval.
     ApprovalResponse(ApprovalDecision),
-    /// Still here: one byte.
+    /// Heartbeat: one byte.
     Heartbeat,
     /// The answer to the challenge: the first frame.
     HandshakeProof(HandshakeProof),
@@ -33,11 +33,11 @@ pub enum ClientFrame {
 pub enum ServerFrame {
     /// The answer to the oldest query without one.
     PolicyResponse(CheckActionResponse),
-    /// The outcome of an approval, unasked.
+    /// Outcome of an approval, sent unasked.
     ApprovalDecision(ApprovalDecision),
-    /// Taken.
+    /// Acknowledgement.
     Ack,
-    /// A report of a violation, handed on.
+    /// Report of a violation, forwarded from the gateway.
     ViolationAlert(PolicyViolation),
     /// The nonce that the client has to sign: the first frame of a connection.
     HandshakeChallenge(HandshakeChallenge),

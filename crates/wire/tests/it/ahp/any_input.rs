@@ -1,4 +1,4 @@
-//! Whatever is sent, there is an answer and no panic.
+//! Arbitrary input: each message gets an answer, and none panics.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ fn the_examples_are_good() {
     }
 }
 
-/// One change to a text.
+/// A change to a text.
 #[derive(Debug, Clone)]
 enum Change {
     Byte(usize, u8),

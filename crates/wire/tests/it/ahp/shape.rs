@@ -1,4 +1,4 @@
-//! One way to test every type of the protocol: which members it has, and what happens without each of them.
+//! Test of every type of the protocol: its members, and the result without each of them.
 
 use std::fmt::{Debug, Display};
 
@@ -18,7 +18,7 @@ pub(crate) struct Shape<'a> {
     pub(crate) nullable: &'a [(&'a str, &'a str)],
     /// May be absent but not null; the third is what is then written, if anything.
     pub(crate) defaulted: &'a [(&'a str, &'a str, &'a str)],
-    /// Those that hold anything.
+    /// Members of any type.
     pub(crate) anything: &'a [&'a str],
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn check_with<T: PartialEq + Debug, E: Display + Debug + PartialEq>(
     }
 }
 
-/// Whatever of the members that may be absent is there, exactly that comes back.
+/// Every selection of optional members reads back exactly.
 fn every_selection_of_members<T: PartialEq + Debug, E: Display + Debug + PartialEq>(
     shape: &Shape<'_>,
     read: &impl Fn(&Json) -> Result<T, E>,

@@ -10,7 +10,7 @@ use super::super::{Agent, llm, tool};
 const MODELS: [(&str, i64, i64); 3] =
     [("gpt-4o", 5_000, 15_000), ("claude-3-5-sonnet", 3_000, 15_000), ("mystery", 15_000, 75_000)];
 
-/// One kind of action.
+/// Kind of action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum What {
     Search,

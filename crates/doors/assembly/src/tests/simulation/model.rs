@@ -42,7 +42,7 @@ pub(super) enum State {
 
 #[derive(Debug, Clone)]
 pub(super) struct Approval {
-    /// Not known before the first answer.
+    /// Identifier; unknown before the first answer.
     pub id: String,
     pub who: usize,
     what: What,
@@ -69,7 +69,7 @@ struct Taken {
 pub(super) struct Expected {
     pub decision: Decision,
     pub rule: String,
-    /// Its place among the approvals.
+    /// Index among the approvals.
     pub approval: Option<usize>,
     /// Denied because an ancestor's budget is exhausted.
     pub is_paid_above: bool,
@@ -276,7 +276,7 @@ impl Model {
             .map_or(0, |spent| spent.range(self.rules.day_start(now)..).map(|it| it.1).sum())
     }
 
-    /// Those above whose budgets it spends from; of a moment, those that were above it then already.
+    /// Ancestors whose budgets an agent spends from; of a moment, those that were its ancestors then.
     fn payers(&self, who: usize, then: Option<u64>) -> Vec<usize> {
         let is_there = |agent: &&Known| agent.registered && then.is_none_or(|then| agent.since < then);
         let mut payers = Vec::new();

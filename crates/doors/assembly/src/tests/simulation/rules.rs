@@ -22,7 +22,7 @@ const ZONES: [Zone; 7] = [
     Zone { name: "Pacific/Honolulu", minutes: -600 },
 ];
 
-/// One policy. Money is in billionths of a dollar.
+/// Policy of the model. Money is in billionths of a dollar.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     /// The first minute of the day that is active, the first that is not any more, and where.

@@ -1,4 +1,4 @@
-//! The rows are the registry, and what is looked up is what going through all agents gives.
+//! The rows are the registry, and lookups equal a walk over all agents.
 
 use std::collections::BTreeMap;
 

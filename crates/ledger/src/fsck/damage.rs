@@ -1,10 +1,10 @@
-//! Findings: the kinds of damage that `fsck` reports.
+//! Damage that `fsck` reports, by kind.
 
 use std::fmt;
 
-/// Kinds of findings. Each has a code word that does not change.
+/// Kind of damage. The code word of a kind never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FindingKind {
+pub enum DamageKind {
     /// The file is missing, is no database, or cannot be read.
     Unreadable,
     /// The file ends before its last page.
@@ -25,7 +25,7 @@ pub enum FindingKind {
     Tile,
     /// A checkpoint is badly signed, of the wrong root, or beyond the end.
     Checkpoint,
-    /// A body does not have the digest that its record gives.
+    /// A body does not have the digest of its record.
     BodyDigest,
     /// A body is missing, but no record says that it was erased.
     BodyMissing,
@@ -37,72 +37,70 @@ pub enum FindingKind {
     Link,
     /// A retracted, gap or erasure record does not say what such a record has to say.
     Record,
-    /// A state row is not what the records give.
+    /// A state row differs from the fold of the records.
     State,
 }
 
-impl FindingKind {
+impl DamageKind {
     /// The code word.
     pub const fn code(self) -> &'static str {
         match self {
-            FindingKind::Unreadable => "unreadable",
-            FindingKind::Truncated => "truncated",
-            FindingKind::Wal => "wal",
-            FindingKind::Database => "database",
-            FindingKind::Format => "format",
-            FindingKind::Sequence => "sequence",
-            FindingKind::Leaf => "leaf",
-            FindingKind::Index => "index",
-            FindingKind::Tile => "tile",
-            FindingKind::Checkpoint => "checkpoint",
-            FindingKind::BodyDigest => "body-digest",
-            FindingKind::BodyMissing => "body-missing",
-            FindingKind::BodyPresent => "body-present",
-            FindingKind::Once => "once",
-            FindingKind::Link => "link",
-            FindingKind::Record => "record",
-            FindingKind::State => "state",
+            DamageKind::Unreadable => "unreadable",
+            DamageKind::Truncated => "truncated",
+            DamageKind::Wal => "wal",
+            DamageKind::Database => "database",
+            DamageKind::Format => "format",
+            DamageKind::Sequence => "sequence",
+            DamageKind::Leaf => "leaf",
+            DamageKind::Index => "index",
+            DamageKind::Tile => "tile",
+            DamageKind::Checkpoint => "checkpoint",
+            DamageKind::BodyDigest => "body-digest",
+            DamageKind::BodyMissing => "body-missing",
+            DamageKind::BodyPresent => "body-present",
+            DamageKind::Once => "once",
+            DamageKind::Link => "link",
+            DamageKind::Record => "record",
+            DamageKind::State => "state",
         }
     }
 
     /// Advice for the operator.
     const fn advice(self) -> &'static str {
         match self {
-            FindingKind::Unreadable | FindingKind::Truncated | FindingKind::Wal | FindingKind::Database => {
+            DamageKind::Unreadable | DamageKind::Truncated | DamageKind::Wal | DamageKind::Database => {
                 "keep this copy, check the disk, and restore the state directory from a backup"
             }
-            FindingKind::Format => {
+            DamageKind::Format => {
                 "use the version of proctor that wrote the ledger, or restore from a backup"
             }
-            FindingKind::Sequence | FindingKind::Leaf | FindingKind::Tile | FindingKind::Checkpoint => {
+            DamageKind::Sequence | DamageKind::Leaf | DamageKind::Tile | DamageKind::Checkpoint => {
                 "somebody or something changed what was recorded: keep this copy, compare it with a backup and \
                  with checkpoints that witnesses hold, and restore"
             }
-            FindingKind::BodyDigest | FindingKind::BodyMissing => {
+            DamageKind::BodyDigest | DamageKind::BodyMissing => {
                 "the record itself stands and is proven; restore the body from a backup"
             }
-            FindingKind::BodyPresent => "erase the body again, and find out how it came back",
-            FindingKind::Index | FindingKind::Once | FindingKind::State => {
+            DamageKind::BodyPresent => "erase the body again, and find out how it came back",
+            DamageKind::Index | DamageKind::Once | DamageKind::State => {
                 "the records themselves stand; restore from a backup, or rebuild what is derived from them"
             }
-            FindingKind::Link | FindingKind::Record => {
-                "the program that wrote this record is wrong: report it"
-            }
+            DamageKind::Link | DamageKind::Record => "the program that wrote this record is wrong: report it",
         }
     }
 }
 
-impl fmt::Display for FindingKind {
+impl fmt::Display for DamageKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.code())
     }
 }
 
-/// One thing that is wrong, in words.
+/// An item of damage, described for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct Damage {
     /// The kind of damage.
-    pub kind: FindingKind,
+    pub kind: DamageKind,
     /// The description of the damage.
     pub what: String,
     /// Position: a file, a table, a record.
@@ -111,14 +109,14 @@ pub struct Finding {
     pub advice: &'static str,
 }
 
-impl Finding {
-    /// A finding with the advice that belongs to its kind.
-    pub fn new(kind: FindingKind, where_: impl Into<String>, what: impl Into<String>) -> Finding {
-        Finding { kind, what: what.into(), where_: where_.into(), advice: kind.advice() }
+impl Damage {
+    /// Creates an item with the advice of its kind.
+    pub fn new(kind: DamageKind, where_: impl Into<String>, what: impl Into<String>) -> Damage {
+        Damage { kind, what: what.into(), where_: where_.into(), advice: kind.advice() }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Damage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {} ({}; {})", self.where_, self.what, self.kind, self.advice)
     }
