@@ -32,6 +32,7 @@ mod attest_models;
 mod attest_wire;
 mod audit_chain;
 mod audit_cli;
+mod bundle_compatibility;
 mod conformance;
 mod crash;
 mod docs;
