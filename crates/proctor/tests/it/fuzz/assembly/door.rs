@@ -75,8 +75,16 @@ impl Door {
         Door { gateway, runtime, calls: Grpc::new(channel), _folder: folder }
     }
 
-    /// What the door answers to these bytes.
+    /// The door's answer to these bytes. Input may end its connection (HTTP/2 bounds the streams that a server resets), but the next
+    /// connection must answer.
     fn call(&self, method: &str, message: &[u8]) -> Result<Bytes, Status> {
+        match self.call_once(method, message) {
+            Err(status) if status.code() == Code::Unknown => self.call_once(method, message),
+            answer => answer,
+        }
+    }
+
+    fn call_once(&self, method: &str, message: &[u8]) -> Result<Bytes, Status> {
         let path = format!("/assembly.agent.v1.AgentLifecycleService/{method}");
         let path = PathAndQuery::try_from(path).unwrap();
         let message = Request::new(Bytes::copy_from_slice(message));
