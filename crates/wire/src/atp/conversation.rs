@@ -79,7 +79,7 @@ pub struct Conversation {
     syntax_error: Option<JsonError>,
 }
 
-/// The transcript of a conversation: its response, its events, and what was wrong.
+/// The messages of a conversation, read: its response, its events, and what was wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transcript {
     /// The response, if a valid one with the right task id came.
@@ -170,7 +170,7 @@ impl Conversation {
         &self.state.warnings
     }
 
-    /// The transcript. A conversation without response has a problem.
+    /// Ends the conversation. One without response has a problem.
     pub fn finish(mut self) -> Transcript {
         if !self.responded {
             let syntax = self.syntax_error.take();
