@@ -1,4 +1,4 @@
-//! The wire formats: AHP's messages and rules, and Agent Assembly's published vectors.
+//! The wire formats: messages and rules of AHP and ATP, and Agent Assembly's published vectors.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,4 +10,5 @@
 )]
 
 mod ahp;
+mod atp;
 mod assembly_vectors;
