@@ -138,7 +138,12 @@ impl<'a> Artifact<'a> {
     }
 }
 
-fn put_claims(json: &mut Json, content_type: Option<&str>, size_bytes: Option<u64>, content_hash: Option<&str>) {
+fn put_claims(
+    json: &mut Json,
+    content_type: Option<&str>,
+    size_bytes: Option<u64>,
+    content_hash: Option<&str>,
+) {
     put(json, "content_type", content_type);
     put(json, "size_bytes", size_bytes);
     put(json, "content_hash", content_hash);

@@ -2,13 +2,13 @@
 
 use proctor_core::json::Json;
 
+use super::Strictness;
 use super::findings::{Findings, ProblemKind, WarningKind};
 use super::format;
 use super::limits::MAX_TASK_ID;
 use super::number::Number;
 use super::path::Path;
 use super::version::{Version, VersionProblem};
-use super::Strictness;
 
 /// The authority of a rule about a member's type.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -153,7 +153,11 @@ impl<'j> Fields<'_, 'j, '_> {
         let is_plain = (1..=MAX_TASK_ID).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         if is_plain {
-            self.checker.tolerate(&self.path.member("task_id"), WarningKind::TaskIdNotUuid, ProblemKind::NotUuid);
+            self.checker.tolerate(
+                &self.path.member("task_id"),
+                WarningKind::TaskIdNotUuid,
+                ProblemKind::NotUuid,
+            );
         } else {
             self.problem_at("task_id", Basis::Schema, ProblemKind::MalformedTaskId);
         }

@@ -13,7 +13,8 @@ use super::object::text;
 use super::read::message;
 
 pub use payload::{
-    ArtifactCreated, ErrorReport, LlmRequest, Opaque, Payload, Plan, Progress, Reasoning, StateChange, ToolCall,
+    ArtifactCreated, ErrorReport, LlmRequest, Opaque, Payload, Plan, Progress, Reasoning, StateChange,
+    ToolCall,
 };
 
 /// A report of an agent while it executes a task.

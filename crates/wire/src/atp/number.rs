@@ -100,9 +100,16 @@ mod tests {
 
     #[test]
     fn integers_in_every_spelling() {
-        for (literal, value) in
-            [("0", 0), ("-0", 0), ("0.0e5", 0), ("12", 12), ("12.0", 12), ("1.2e1", 12), ("1200e-2", 12), ("1E3", 1000)]
-        {
+        for (literal, value) in [
+            ("0", 0),
+            ("-0", 0),
+            ("0.0e5", 0),
+            ("12", 12),
+            ("12.0", 12),
+            ("1.2e1", 12),
+            ("1200e-2", 12),
+            ("1E3", 1000),
+        ] {
             assert_eq!(Number(literal).as_u64(), Some(value), "{literal}");
             assert!(Number(literal).is_integer(), "{literal}");
         }

@@ -54,7 +54,10 @@ pub(super) fn check<T: Message>(json: &Json, strictness: Strictness) -> Findings
 }
 
 /// Checks a message, and removes nulls that stand for absent members. An invalid one is returned unchanged with its findings.
-pub(super) fn read<T: Message>(mut json: Json, strictness: Strictness) -> Result<Read<T>, (Json, Box<Findings>)> {
+pub(super) fn read<T: Message>(
+    mut json: Json,
+    strictness: Strictness,
+) -> Result<Read<T>, (Json, Box<Findings>)> {
     let mut checker = super::check::Checker::new(strictness);
     T::check(&json, &mut checker);
     if !checker.findings.is_valid() {

@@ -123,7 +123,11 @@ impl Constraints<'_> {
         put(&mut json, "max_tokens", self.max_tokens);
         put(&mut json, "timeout_seconds", self.timeout_seconds);
         let tools = self.allowed_tools.as_ref();
-        put(&mut json, "allowed_tools", tools.map(|tools| tools.iter().map(|tool| Json::from(*tool)).collect::<Vec<_>>()));
+        put(
+            &mut json,
+            "allowed_tools",
+            tools.map(|tools| tools.iter().map(|tool| Json::from(*tool)).collect::<Vec<_>>()),
+        );
         put(&mut json, "budget_usd", self.budget_usd);
         json
     }
@@ -136,7 +140,8 @@ impl Context<'_> {
         put(&mut json, "tools_endpoint", self.tools_endpoint);
         put(&mut json, "workspace_path", self.workspace_path);
         if !self.environment.is_empty() {
-            let entries = self.environment.iter().map(|(name, value)| ((*name).to_owned(), Json::from(*value)));
+            let entries =
+                self.environment.iter().map(|(name, value)| ((*name).to_owned(), Json::from(*value)));
             json.push("environment", Json::Object(entries.collect()));
         }
         json

@@ -55,7 +55,8 @@ mod tests {
         for other in ["0.9", "2.0", "11.0", "10.1"] {
             assert_eq!(Version::read(other), Err(VersionProblem::OtherMajor), "{other}");
         }
-        for malformed in ["", "1", "1.", ".0", "1.0.0", "v1.0", "1.x", " 1.0", "1.0\n", "١.٠", "1,0", "-1.0"] {
+        for malformed in ["", "1", "1.", ".0", "1.0.0", "v1.0", "1.x", " 1.0", "1.0\n", "١.٠", "1,0", "-1.0"]
+        {
             assert_eq!(Version::read(malformed), Err(VersionProblem::Malformed), "{malformed}");
         }
     }

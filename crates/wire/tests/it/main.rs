@@ -10,5 +10,5 @@
 )]
 
 mod ahp;
-mod atp;
 mod assembly_vectors;
+mod atp;

@@ -76,8 +76,10 @@ pub fn check_content(claims: Claims<'_>, content: Content<'_>) -> Mismatches {
 
 /// Checks an artifact's claims against a size and a digest that were measured while a file was read.
 pub fn check_measured(claims: Claims<'_>, size: u64, digest: impl FnOnce() -> Digest) -> Mismatches {
-    let mut found =
-        Mismatches { size: claims.size_bytes.is_some_and(|claimed| claimed != size), ..Mismatches::default() };
+    let mut found = Mismatches {
+        size: claims.size_bytes.is_some_and(|claimed| claimed != size),
+        ..Mismatches::default()
+    };
     if let Some(hash) = claims.content_hash {
         match hash.split_once(':') {
             Some((algorithm, value)) if algorithm.eq_ignore_ascii_case("sha256") => {

@@ -27,7 +27,8 @@ pub enum PathProblem {
 /// Checks the path of a file artifact by its text alone. Both slash styles count on every system, since a workspace may be
 /// evaluated elsewhere than it was made; symbolic links are for the reader of the file.
 pub fn check_path(path: &str) -> Result<(), PathProblem> {
-    let is_drive = path.as_bytes().get(1) == Some(&b':') && path.starts_with(|first: char| first.is_ascii_alphabetic());
+    let is_drive =
+        path.as_bytes().get(1) == Some(&b':') && path.starts_with(|first: char| first.is_ascii_alphabetic());
     if path.trim().is_empty() {
         Err(PathProblem::Empty)
     } else if is_longer(path, MAX_PATH) {

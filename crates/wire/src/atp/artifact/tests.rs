@@ -59,7 +59,12 @@ fn claims_hold_for_text_or_for_base64() {
 fn views_write_what_they_read() {
     let data = Json::object().with("x", 1u8);
     for artifact in [
-        Artifact::File(FileArtifact { path: "a", size_bytes: Some(1), content: Some("x"), ..FileArtifact::default() }),
+        Artifact::File(FileArtifact {
+            path: "a",
+            size_bytes: Some(1),
+            content: Some("x"),
+            ..FileArtifact::default()
+        }),
         Artifact::Structured(StructuredArtifact { name: "n", schema: Some("s"), data: &data }),
         Artifact::Reference(ReferenceArtifact {
             path: "https://host/large",

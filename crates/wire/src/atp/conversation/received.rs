@@ -40,7 +40,11 @@ impl ReceivedEvent {
     }
 
     pub(super) fn invalid(json: Json, problems: Problems, after_response: bool) -> ReceivedEvent {
-        ReceivedEvent { message: Received::Invalid { json, problems }, out_of_sequence: false, after_response }
+        ReceivedEvent {
+            message: Received::Invalid { json, problems },
+            out_of_sequence: false,
+            after_response,
+        }
     }
 
     /// The event, if it is valid.

@@ -42,7 +42,9 @@ fn a_clean_run_on_every_transport() {
 #[test]
 fn log_lines_are_no_messages() {
     let mut conversation = Conversation::new("t");
-    for line in ["", "INFO starting", "{not json", "{\"level\":\"info\",\"status\":\"ok\"}", "[1]", "{}", "\u{1b}[0m"] {
+    for line in
+        ["", "INFO starting", "{not json", "{\"level\":\"info\",\"status\":\"ok\"}", "[1]", "{}", "\u{1b}[0m"]
+    {
         assert_eq!(conversation.feed(Source::StderrLine, line.as_bytes()), Fed::Other, "{line}");
     }
     assert_eq!(conversation.feed(Source::StderrLine, b"\xff\xfe"), Fed::Other);
@@ -77,7 +79,9 @@ fn framed_messages_must_be_messages() {
 fn a_named_response_needs_no_status_to_be_recognised() {
     for source in [Source::Sse { event: "response" }, Source::Response] {
         let outcome = conversation(&[(source, r#"{"task_id":"t"}"#)]).finish();
-        assert!(matches!(&outcome.problems[..], [ConversationProblem::InvalidResponse(problems)] if problems.listed()[0].path == "$.status"));
+        assert!(
+            matches!(&outcome.problems[..], [ConversationProblem::InvalidResponse(problems)] if problems.listed()[0].path == "$.status")
+        );
         assert_eq!(outcome.refused_response.unwrap().to_string(), r#"{"task_id":"t"}"#);
     }
 }
@@ -173,7 +177,8 @@ fn events_beyond_the_limit_are_dropped_and_counted() {
 #[test]
 fn memory_of_events_is_bounded() {
     let mut conversation = Conversation::new("t");
-    let text = format!(r#"{{"task_id":"t","event_type":"progress","payload":{{"a":[{}1]}}}}"#, "1,".repeat(900_000));
+    let text =
+        format!(r#"{{"task_id":"t","event_type":"progress","payload":{{"a":[{}1]}}}}"#, "1,".repeat(900_000));
     for _ in 0..4 {
         assert_eq!(conversation.feed(Source::Message, text.as_bytes()), Fed::Event);
     }
@@ -223,7 +228,8 @@ fn any_source() -> impl Strategy<Value = Source<'static>> {
 
 fn any_message() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
-        (0u64..6, any::<bool>()).prop_map(|(sequence, own)| event(if own { "t" } else { "u" }, sequence).into_bytes()),
+        (0u64..6, any::<bool>())
+            .prop_map(|(sequence, own)| event(if own { "t" } else { "u" }, sequence).into_bytes()),
         any::<bool>().prop_map(|own| response(if own { "t" } else { "u" }).into_bytes()),
         Just(br#"{"event_type":"progress","task_id":"t"}"#.to_vec()),
         Just(b"log line".to_vec()),

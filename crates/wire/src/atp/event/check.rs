@@ -98,7 +98,9 @@ fn check_type(fields: &mut Fields<'_, '_, '_>, version: Version) -> Option<Event
 fn optional_members(kind: EventType) -> &'static [&'static str] {
     match kind {
         EventType::ToolCall => &["input", "args", "output", "duration_ms", "status", "error"],
-        EventType::LlmRequest => &["input_tokens", "output_tokens", "duration_ms", "temperature", "stop_reason"],
+        EventType::LlmRequest => {
+            &["input_tokens", "output_tokens", "duration_ms", "temperature", "stop_reason"]
+        }
         EventType::Reasoning => &["thought", "plan", "step"],
         EventType::StateChange => &["from_state", "to_state", "reason"],
         EventType::ArtifactCreated => &["artifact_type", "path", "size_bytes"],
@@ -155,8 +157,13 @@ fn check_payload(payload: &mut Fields<'_, '_, '_>, kind: EventType) {
         EventType::Progress => {
             payload.count("current_step");
             payload.count("total_steps");
-            if payload.amount("percentage", Basis::Rule).is_some_and(|percentage| percentage.as_f64() > 100.0) {
-                payload.problem_at("percentage", Basis::Rule, ProblemKind::OutOfRange { least: 0, most: 100 });
+            if payload.amount("percentage", Basis::Rule).is_some_and(|percentage| percentage.as_f64() > 100.0)
+            {
+                payload.problem_at(
+                    "percentage",
+                    Basis::Rule,
+                    ProblemKind::OutOfRange { least: 0, most: 100 },
+                );
             }
             payload.text("message", MAX_CONTENT);
         }

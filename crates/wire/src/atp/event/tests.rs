@@ -38,8 +38,17 @@ fn built_events_are_read_back() {
         Payload::LlmRequest(LlmRequest { model: "m", input_tokens: Some(1), ..LlmRequest::default() }),
         Payload::Reasoning(Reasoning { plan: Some(Plan::Steps(&steps)), ..Reasoning::default() }),
         Payload::StateChange(StateChange { to_state: Some("done"), ..StateChange::default() }),
-        Payload::ArtifactCreated(ArtifactCreated { path: Some("p"), size_bytes: Some(3), ..ArtifactCreated::default() }),
-        Payload::Error(ErrorReport { error_type: "e", message: "m", recoverable: Some(true), ..ErrorReport::default() }),
+        Payload::ArtifactCreated(ArtifactCreated {
+            path: Some("p"),
+            size_bytes: Some(3),
+            ..ArtifactCreated::default()
+        }),
+        Payload::Error(ErrorReport {
+            error_type: "e",
+            message: "m",
+            recoverable: Some(true),
+            ..ErrorReport::default()
+        }),
         Payload::Progress(Progress { current_step: Some(1), message: Some("m"), ..Progress::default() }),
     ] {
         let built = Event::new(ID, 7, Timestamp::from_micros(1_737_455_445_123_000), &payload);
@@ -76,7 +85,10 @@ fn what_released_agents_send_is_a_warning() {
     let plan = event("reasoning", r#"{"plan":"first this"}"#);
     assert_eq!(warnings(&plan), [(WarningKind::PlanAsText, 1)]);
     let read = Event::parse(plan.as_bytes(), Strictness::Lenient).unwrap();
-    assert!(matches!(read.message.payload(), Payload::Reasoning(Reasoning { plan: Some(Plan::Text("first this")), .. })));
+    assert!(matches!(
+        read.message.payload(),
+        Payload::Reasoning(Reasoning { plan: Some(Plan::Text("first this")), .. })
+    ));
 
     let args = event("tool_call", r#"{"tool":"t","args":{"a":1},"error":null}"#);
     assert_eq!(warnings(&args), [(WarningKind::LegacyArgs, 1)]);

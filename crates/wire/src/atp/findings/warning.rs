@@ -154,7 +154,12 @@ impl Warnings {
         self.total() == 0
     }
 
-    pub(in crate::atp) fn add(&mut self, path: impl fmt::Display, kind: WarningKind, problem: Option<ProblemKind>) {
+    pub(in crate::atp) fn add(
+        &mut self,
+        path: impl fmt::Display,
+        kind: WarningKind,
+        problem: Option<ProblemKind>,
+    ) {
         self.increase(kind, 1);
         if self.listed.len() < MAX_LISTED {
             self.listed.push(Warning { path: path.to_string(), kind, problem });

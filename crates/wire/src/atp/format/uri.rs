@@ -60,7 +60,12 @@ fn has_only(text: &str, others: &[u8]) -> bool {
                 Some((digits, after)) if digits.iter().all(u8::is_ascii_hexdigit) => after,
                 _ => return false,
             },
-            _ if first.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(first) || others.contains(first) => after,
+            _ if first.is_ascii_alphanumeric()
+                || b"-._~!$&'()*+,;=".contains(first)
+                || others.contains(first) =>
+            {
+                after
+            }
             _ => return false,
         };
     }

@@ -8,8 +8,8 @@ use crate::atp::check::{Basis, Checker, Fields, is_longer, shortened, wrong_type
 use crate::atp::findings::{ProblemKind, WarningKind};
 use crate::atp::format::is_uri;
 use crate::atp::limits::{
-    MAX_ARTIFACTS, MAX_DESCRIPTION, MAX_DESCRIPTION_STRICT, MAX_ENVIRONMENT, MAX_METADATA, MAX_PATH, MAX_STEPS,
-    MAX_TIMEOUT_SECONDS, MAX_TOKENS,
+    MAX_ARTIFACTS, MAX_DESCRIPTION, MAX_DESCRIPTION_STRICT, MAX_ENVIRONMENT, MAX_METADATA, MAX_PATH,
+    MAX_STEPS, MAX_TIMEOUT_SECONDS, MAX_TOKENS,
 };
 use crate::atp::object::{member_mut, remove_nulls};
 use crate::atp::path::Path;
@@ -142,7 +142,9 @@ fn check_context(mut context: Fields<'_, '_, '_>) {
         }
         match value.as_str() {
             None => context.checker.problem(Basis::Schema, &path, wrong_type("a string", value)),
-            Some(text) if text.contains('\0') => context.checker.problem(Basis::Rule, &path, ProblemKind::Nul),
+            Some(text) if text.contains('\0') => {
+                context.checker.problem(Basis::Rule, &path, ProblemKind::Nul)
+            }
             Some(_) => {}
         }
     }

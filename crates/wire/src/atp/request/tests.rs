@@ -126,7 +126,8 @@ fn limits_of_runs_are_warnings_in_strict_mode() {
         let entries: Vec<String> = (0..count).map(|index| format!(r#""m{index}":1"#)).collect();
         request(&format!(r#","metadata":{{{}}}"#, entries.join(",")))
     };
-    let workspace = |length: usize| request(&format!(r#","context":{{"workspace_path":"{}"}}"#, "w".repeat(length)));
+    let workspace =
+        |length: usize| request(&format!(r#","context":{{"workspace_path":"{}"}}"#, "w".repeat(length)));
     for (good, bad, path) in [
         (environment(100), environment(101), "$.context.environment"),
         (metadata(50), metadata(51), "$.metadata"),
@@ -211,8 +212,11 @@ fn task_ids_have_their_grammar() {
 
 #[test]
 fn higher_minor_versions_are_accepted() {
-    for (version, good) in [("\"1.7\"", true), ("\"1.0\"", true), ("\"2.0\"", false), ("\"1\"", false), ("1.0", false)] {
-        let text = format!(r#"{{"version":{version},"task_id":"{ID}","task":{{"description":"d"}},"new":[1]}}"#);
+    for (version, good) in
+        [("\"1.7\"", true), ("\"1.0\"", true), ("\"2.0\"", false), ("\"1\"", false), ("1.0", false)]
+    {
+        let text =
+            format!(r#"{{"version":{version},"task_id":"{ID}","task":{{"description":"d"}},"new":[1]}}"#);
         for strictness in [Strictness::Lenient, Strictness::Strict] {
             assert_eq!(problems(&text, strictness).is_empty(), good, "{version}");
         }

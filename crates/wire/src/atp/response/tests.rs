@@ -130,7 +130,8 @@ fn limits_are_enforced_at_their_ends() {
     let text = |name: &str, length: usize| {
         with_artifacts(&format!(r#"{{"type":"file","path":"a","{name}":"{}"}}"#, "x".repeat(length)))
     };
-    let path = |length: usize| with_artifacts(&format!(r#"{{"type":"file","path":"{}"}}"#, "p".repeat(length)));
+    let path =
+        |length: usize| with_artifacts(&format!(r#"{{"type":"file","path":"{}"}}"#, "p".repeat(length)));
     let name = |length: usize| {
         with_artifacts(&format!(r#"{{"type":"structured","name":"{}","data":{{}}}}"#, "n".repeat(length)))
     };
@@ -153,7 +154,13 @@ fn limits_are_enforced_at_their_ends() {
 #[test]
 fn metrics_are_numbers_of_their_kind() {
     let with = |metrics: &str| response(&format!(r#","artifacts":[],"metrics":{{{metrics}}}"#));
-    for good in [r#""total_tokens":0"#, r#""tool_calls":3.0"#, r#""wall_time_seconds":120"#, r#""cost_usd":0.45"#, r#""mine":"x""#] {
+    for good in [
+        r#""total_tokens":0"#,
+        r#""tool_calls":3.0"#,
+        r#""wall_time_seconds":120"#,
+        r#""cost_usd":0.45"#,
+        r#""mine":"x""#,
+    ] {
         assert!(paths(&with(good), Strictness::Lenient).is_empty(), "{good}");
     }
     for (bad, is_schema) in [

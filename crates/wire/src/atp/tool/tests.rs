@@ -7,7 +7,9 @@ use crate::atp::{ErrorCode, ReadError};
 
 fn problems(error: ReadError) -> Vec<String> {
     match error {
-        ReadError::Invalid(findings) => findings.problems.listed().iter().map(|found| found.path.clone()).collect(),
+        ReadError::Invalid(findings) => {
+            findings.problems.listed().iter().map(|found| found.path.clone()).collect()
+        }
         other => panic!("{other}"),
     }
 }
@@ -108,12 +110,17 @@ fn replies_follow_the_shape_of_the_call() {
         assert_eq!(reply.to_json(call).to_string(), text);
         assert_eq!(&Reply::read(text.as_bytes()).unwrap(), reply);
     }
-    let released = Reply::read(br#"{"tool":"t","status":"error","output":null,"error":"e","duration_ms":0.25}"#).unwrap();
+    let released =
+        Reply::read(br#"{"tool":"t","status":"error","output":null,"error":"e","duration_ms":0.25}"#)
+            .unwrap();
     assert_eq!(
         released.outcome,
         Outcome::Error { error: "e".to_owned(), code: None, details: None, output: None }
     );
-    assert_eq!(problems(Reply::read(br#"{"status":"maybe","duration_ms":-1}"#).unwrap_err()), ["$.status", "$.duration_ms"]);
+    assert_eq!(
+        problems(Reply::read(br#"{"status":"maybe","duration_ms":-1}"#).unwrap_err()),
+        ["$.status", "$.duration_ms"]
+    );
     assert_eq!(problems(Reply::read(b"{}").unwrap_err()), ["$.status"]);
 }
 
@@ -132,7 +139,12 @@ fn record(tool: &str, task_id: Option<&str>, second: i64) -> Record {
 
 #[test]
 fn records_are_selected_from_the_end() {
-    let all = [record("a", Some("1"), 1), record("b", Some("1"), 2), record("a", None, 3), record("a", Some("1"), 4)];
+    let all = [
+        record("a", Some("1"), 1),
+        record("b", Some("1"), 2),
+        record("a", None, 3),
+        record("a", Some("1"), 4),
+    ];
     let select = |filter: RecordFilter| -> Vec<i64> {
         filter.select(&all).iter().map(|record| record.timestamp.micros() / 1_000_000).collect()
     };

@@ -28,7 +28,8 @@ fn is_without_nulls(before: &Json, after: &Json) -> bool {
             }) && after.next().is_none()
         }
         (Json::Array(before), Json::Array(after)) => {
-            before.len() == after.len() && before.iter().zip(after).all(|(one, other)| is_without_nulls(one, other))
+            before.len() == after.len()
+                && before.iter().zip(after).all(|(one, other)| is_without_nulls(one, other))
         }
         _ => before == after,
     }
@@ -43,13 +44,25 @@ fn any_json() -> impl Strategy<Value = Json> {
     ];
     leaf.prop_recursive(4, 32, 6, |inner| {
         let name = prop_oneof![
-            prop::sample::select(vec!["version", "task_id", "task", "status", "event_type", "payload", "artifacts", "metrics", "type", "path"])
-                .prop_map(str::to_owned),
+            prop::sample::select(vec![
+                "version",
+                "task_id",
+                "task",
+                "status",
+                "event_type",
+                "payload",
+                "artifacts",
+                "metrics",
+                "type",
+                "path"
+            ])
+            .prop_map(str::to_owned),
             "\\PC{0,4}",
         ];
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Json::Array),
-            prop::collection::btree_map(name, inner, 0..6).prop_map(|members| Json::Object(members.into_iter().collect())),
+            prop::collection::btree_map(name, inner, 0..6)
+                .prop_map(|members| Json::Object(members.into_iter().collect())),
         ]
     })
 }

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use jsonschema::Validator;
 use proctor_core::json::Json;
-use proctor_wire::atp::{Event, Findings, ReadError, Request, Response, Strictness, Version, WarningKind, schema};
+use proctor_wire::atp::{
+    Event, Findings, ReadError, Request, Response, Strictness, Version, WarningKind, schema,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
