@@ -31,6 +31,7 @@ mod check;
 mod error_code;
 mod findings;
 mod format;
+mod media_type;
 mod metrics;
 mod number;
 mod object;
@@ -41,10 +42,11 @@ mod response;
 mod version;
 
 pub use artifact::Artifact;
-pub use conversation::{Conversation, Source};
+pub use conversation::{Conversation, Source, Transcript};
 pub use error_code::ErrorCode;
 pub use event::{Event, EventType, Payload};
 pub use findings::{Findings, Problem, ProblemKind, Problems, Warning, WarningKind, Warnings};
+pub use media_type::{MEDIA_TYPE, MediaType};
 pub use metrics::Metrics;
 pub use number::Number;
 pub use read::{Read, ReadError, parse_json};
@@ -54,9 +56,6 @@ pub use version::Version;
 
 /// The version of the protocol that messages of ours carry.
 pub const VERSION: &str = "1.0";
-
-/// The media type of the protocol's major version on HTTP.
-pub const MEDIA_TYPE: &str = "application/vnd.atp.v1+json";
 
 /// The set of rules that a message is read under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

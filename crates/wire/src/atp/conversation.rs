@@ -10,9 +10,9 @@
 //!     br#"{"version": "1.0", "task_id": "t-1", "timestamp": "2025-01-21T10:30:45Z", "sequence": 0, "event_type": "progress", "payload": {}}"#,
 //! );
 //! conversation.feed_output(br#"{"version": "1.0", "task_id": "t-1", "status": "completed", "artifacts": [], "metrics": {}}"#);
-//! let outcome = conversation.finish();
-//! assert_eq!(outcome.events.len(), 1);
-//! assert!(outcome.problems.is_empty() && outcome.response.is_some());
+//! let transcript = conversation.finish();
+//! assert_eq!(transcript.events.len(), 1);
+//! assert!(transcript.problems.is_empty() && transcript.response.is_some());
 //! ```
 
 mod output;
@@ -69,7 +69,7 @@ pub enum Fed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
     task_id: String,
-    state: Outcome,
+    state: Transcript,
     /// Whether a response came, valid or not.
     responded: bool,
     highest_sequence: Option<u64>,
@@ -79,9 +79,9 @@ pub struct Conversation {
     syntax_error: Option<JsonError>,
 }
 
-/// The final state of a conversation.
+/// The transcript of a conversation: its response, its events, and what was wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub struct Transcript {
     /// The response, if a valid one with the right task id came.
     pub response: Option<Response>,
     /// The first response that was refused, as it was sent.
@@ -103,7 +103,7 @@ impl Conversation {
     pub fn new(task_id: &str) -> Conversation {
         Conversation {
             task_id: task_id.to_owned(),
-            state: Outcome::default(),
+            state: Transcript::default(),
             responded: false,
             highest_sequence: None,
             kept_bytes: 0,
@@ -170,8 +170,8 @@ impl Conversation {
         &self.state.warnings
     }
 
-    /// The final state. A conversation without response has a problem.
-    pub fn finish(mut self) -> Outcome {
+    /// The transcript. A conversation without response has a problem.
+    pub fn finish(mut self) -> Transcript {
         if !self.responded {
             let syntax = self.syntax_error.take();
             self.refuse(ConversationProblem::NoResponse { syntax });

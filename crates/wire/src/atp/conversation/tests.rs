@@ -31,11 +31,11 @@ fn a_clean_run_on_every_transport() {
         assert_eq!(conversation.feed(source, second.as_bytes()), Fed::Event);
         assert!(!conversation.has_responded());
         assert_eq!(conversation.feed(source, last.as_bytes()), Fed::Response);
-        let outcome = conversation.finish();
-        assert_eq!(outcome.response.unwrap().status(), Status::Completed);
-        assert_eq!(outcome.counts, EventCounts { received: 2, ..EventCounts::default() });
-        assert!(outcome.problems.is_empty() && outcome.events.iter().all(|event| !event.is_flawed()));
-        assert_eq!(outcome.warnings.count(WarningKind::TaskIdNotUuid), 3);
+        let transcript = conversation.finish();
+        assert_eq!(transcript.response.unwrap().status(), Status::Completed);
+        assert_eq!(transcript.counts, EventCounts { received: 2, ..EventCounts::default() });
+        assert!(transcript.problems.is_empty() && transcript.events.iter().all(|event| !event.is_flawed()));
+        assert_eq!(transcript.warnings.count(WarningKind::TaskIdNotUuid), 3);
     }
 }
 
@@ -52,11 +52,11 @@ fn log_lines_are_no_messages() {
     for data in ["", "[DONE]", "ping", "{}"] {
         assert_eq!(conversation.feed(Source::Sse { event: "" }, data.as_bytes()), Fed::Other, "{data}");
     }
-    let outcome = conversation.finish();
-    let [ConversationProblem::NoResponse { syntax: Some(syntax) }] = &outcome.problems[..] else {
-        panic!("{:?}", outcome.problems)
+    let transcript = conversation.finish();
+    let [ConversationProblem::NoResponse { syntax: Some(syntax) }] = &transcript.problems[..] else {
+        panic!("{:?}", transcript.problems)
     };
-    assert!(outcome.problems[0].to_string().contains(&syntax.to_string()));
+    assert!(transcript.problems[0].to_string().contains(&syntax.to_string()));
 }
 
 #[test]
@@ -78,23 +78,23 @@ fn framed_messages_must_be_messages() {
 #[test]
 fn a_named_response_needs_no_status_to_be_recognised() {
     for source in [Source::Sse { event: "response" }, Source::Response] {
-        let outcome = conversation(&[(source, r#"{"task_id":"t"}"#)]).finish();
+        let transcript = conversation(&[(source, r#"{"task_id":"t"}"#)]).finish();
         assert!(
-            matches!(&outcome.problems[..], [ConversationProblem::InvalidResponse(problems)] if problems.listed()[0].path == "$.status")
+            matches!(&transcript.problems[..], [ConversationProblem::InvalidResponse(problems)] if problems.listed()[0].path == "$.status")
         );
-        assert_eq!(outcome.refused_response.unwrap().to_string(), r#"{"task_id":"t"}"#);
+        assert_eq!(transcript.refused_response.unwrap().to_string(), r#"{"task_id":"t"}"#);
     }
 }
 
 #[test]
 fn task_ids_must_be_the_requests() {
     let (event, response) = (event("other", 0), response("other"));
-    let outcome = conversation(&[(Source::Message, &event), (Source::Message, &response)]).finish();
+    let transcript = conversation(&[(Source::Message, &event), (Source::Message, &response)]).finish();
     let foreign = |message| ConversationProblem::ForeignTaskId { message, found: "other".to_owned() };
-    assert_eq!(outcome.problems, [foreign(MessageKind::Event), foreign(MessageKind::Response)]);
-    assert!(outcome.response.is_none() && outcome.refused_response.is_some());
-    assert_eq!(outcome.events[0].problems().unwrap().listed()[0].path, "$.task_id");
-    assert_eq!(outcome.counts.invalid, 1);
+    assert_eq!(transcript.problems, [foreign(MessageKind::Event), foreign(MessageKind::Response)]);
+    assert!(transcript.response.is_none() && transcript.refused_response.is_some());
+    assert_eq!(transcript.events[0].problems().unwrap().listed()[0].path, "$.task_id");
+    assert_eq!(transcript.counts.invalid, 1);
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn order_is_checked_and_flawed_events_are_kept() {
     let response = response("t");
     messages.extend([(Source::Message, without), (Source::Message, invalid), (Source::Message, &response)]);
     messages.extend([(Source::Message, events[4].as_str()), (Source::StderrLine, without)]);
-    let outcome = conversation(&messages).finish();
-    let flaws: Vec<(bool, bool, bool)> = outcome
+    let transcript = conversation(&messages).finish();
+    let flaws: Vec<(bool, bool, bool)> = transcript
         .events
         .iter()
         .map(|event| (event.out_of_sequence, event.after_response, event.problems().is_some()))
@@ -121,19 +121,19 @@ fn order_is_checked_and_flawed_events_are_kept() {
         "a line of standard error is never late"
     );
     assert_eq!(
-        outcome.counts,
+        transcript.counts,
         EventCounts { received: 9, invalid: 1, out_of_sequence: 3, after_response: 1, dropped: 0 }
     );
-    assert!(outcome.problems.is_empty(), "flawed events fail no run by themselves");
-    assert_eq!(outcome.warnings.count(WarningKind::NoSequence), 3);
+    assert!(transcript.problems.is_empty(), "flawed events fail no run by themselves");
+    assert_eq!(transcript.warnings.count(WarningKind::NoSequence), 3);
 }
 
 #[test]
 fn a_second_response_is_a_problem_even_after_an_invalid_one() {
     for first in [response("t"), r#"{"status":1}"#.to_owned()] {
         let second = response("t");
-        let outcome = conversation(&[(Source::Message, &first), (Source::Message, &second)]).finish();
-        assert_eq!(outcome.problems.last(), Some(&ConversationProblem::SecondResponse));
+        let transcript = conversation(&[(Source::Message, &first), (Source::Message, &second)]).finish();
+        assert_eq!(transcript.problems.last(), Some(&ConversationProblem::SecondResponse));
     }
 }
 
@@ -168,10 +168,10 @@ fn events_beyond_the_limit_are_dropped_and_counted() {
         assert_eq!(conversation.feed(Source::StderrLine, text.as_bytes()), Fed::Dropped);
     }
     conversation.feed_output(response("t").as_bytes());
-    let outcome = conversation.finish();
-    assert_eq!(outcome.problems, [ConversationProblem::TooManyEvents]);
-    assert_eq!((outcome.events.len(), outcome.counts.dropped), (MAX_EVENTS, 3));
-    assert!(outcome.response.is_some(), "the response still counts");
+    let transcript = conversation.finish();
+    assert_eq!(transcript.problems, [ConversationProblem::TooManyEvents]);
+    assert_eq!((transcript.events.len(), transcript.counts.dropped), (MAX_EVENTS, 3));
+    assert!(transcript.response.is_some(), "the response still counts");
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn standard_output_is_one_text_or_has_one_line() {
     for (output, events) in [(pretty, 0), (line.as_str(), 0), (logged.as_str(), 1)] {
         let mut conversation = Conversation::new("t");
         conversation.feed_output(output.as_bytes());
-        let outcome = conversation.finish();
-        assert!(outcome.problems.is_empty() && outcome.response.is_some(), "{output}");
-        assert_eq!(outcome.events.len(), events, "{output}");
+        let transcript = conversation.finish();
+        assert!(transcript.problems.is_empty() && transcript.response.is_some(), "{output}");
+        assert_eq!(transcript.events.len(), events, "{output}");
     }
     for (output, reason) in [
         ("", "no response"),
@@ -207,8 +207,8 @@ fn standard_output_is_one_text_or_has_one_line() {
     ] {
         let mut conversation = Conversation::new("t");
         conversation.feed_output(output.as_bytes());
-        let outcome = conversation.finish();
-        assert!(outcome.problems[0].to_string().contains(reason), "{output}: {}", outcome.problems[0]);
+        let transcript = conversation.finish();
+        assert!(transcript.problems[0].to_string().contains(reason), "{output}: {}", transcript.problems[0]);
     }
     let mut conversation = Conversation::new("t");
     conversation.feed_output(format!("{line}\n{line}\n{line}").as_bytes());
@@ -261,16 +261,16 @@ proptest! {
             prop_assert_eq!(Some(response), whole.response(), "a response is never replaced");
         }
         prop_assert!(looked_at.counts.received <= whole.counts().received);
-        let outcome = whole.finish();
-        prop_assert_eq!(outcome.counts.received, outcome.events.len() as u64 + outcome.counts.dropped);
-        prop_assert!(outcome.response.is_some() || !outcome.problems.is_empty(), "no run is green without a response");
+        let transcript = whole.finish();
+        prop_assert_eq!(transcript.counts.received, transcript.events.len() as u64 + transcript.counts.dropped);
+        prop_assert!(transcript.response.is_some() || !transcript.problems.is_empty(), "no run is green without a response");
     }
 
     #[test]
     fn standard_output_never_panics(lines in prop::collection::vec(any_message(), 0..8)) {
         let mut conversation = Conversation::new("t");
         conversation.feed_output(&lines.join(&b'\n'));
-        let outcome = conversation.finish();
-        prop_assert!(outcome.response.is_some() || !outcome.problems.is_empty());
+        let transcript = conversation.finish();
+        prop_assert!(transcript.response.is_some() || !transcript.problems.is_empty());
     }
 }

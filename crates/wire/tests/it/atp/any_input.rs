@@ -115,7 +115,7 @@ proptest! {
         conversation.feed(Source::StderrLine, &bytes);
         conversation.feed(Source::Message, &bytes);
         conversation.feed_output(&bytes);
-        let outcome = conversation.finish();
-        prop_assert!(outcome.response.is_some() || !outcome.problems.is_empty());
+        let transcript = conversation.finish();
+        prop_assert!(transcript.response.is_some() || !transcript.problems.is_empty());
     }
 }
