@@ -12,4 +12,5 @@
 
 pub mod ahp;
 pub mod assembly;
+pub mod atp;
 pub mod attest;

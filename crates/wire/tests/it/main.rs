@@ -1,4 +1,4 @@
-//! The wire formats: AHP's messages and rules, and Agent Assembly's published vectors.
+//! The wire formats: messages and rules of AHP and ATP, and Agent Assembly's published vectors.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,3 +11,4 @@
 
 mod ahp;
 mod assembly_vectors;
+mod atp;
