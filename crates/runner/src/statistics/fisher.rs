@@ -9,9 +9,10 @@ const TIE: f64 = 1e-10;
 ///
 /// The arguments are (successes, failures) of the two sides.
 pub fn fisher_exact(after: (u32, u32), before: (u32, u32)) -> f64 {
-    let (a, b) = (f64::from(after.0), f64::from(after.1));
-    let (c, d) = (f64::from(before.0), f64::from(before.1));
-    let (row, column, total) = (a + b, a + c, a + b + c + d);
+    let successes = f64::from(after.0);
+    let row = successes + f64::from(after.1);
+    let column = successes + f64::from(before.0);
+    let total = row + f64::from(before.0) + f64::from(before.1);
     // Successes of the first side, given the margins.
     let (smallest, largest) = ((row + column - total).max(0.0), row.min(column));
     let mode = ((row + 1.0) * (column + 1.0) / (total + 2.0)).floor().clamp(smallest, largest);
@@ -34,7 +35,8 @@ pub fn fisher_exact(after: (u32, u32), before: (u32, u32)) -> f64 {
         tables.push((x, weight));
     }
 
-    let observed = tables.iter().find(|(x, _)| *x == a).map_or(0.0, |(_, weight)| *weight);
+    #[expect(clippy::float_cmp, reason = "whole numbers, which are exact")]
+    let observed = tables.iter().find(|(x, _)| *x == successes).map_or(0.0, |(_, weight)| *weight);
     let weights = tables.iter().map(|(_, weight)| *weight);
     let unlikely: f64 = weights.clone().filter(|weight| *weight <= observed * (1.0 + TIE)).sum();
     (unlikely / weights.sum::<f64>()).min(1.0)

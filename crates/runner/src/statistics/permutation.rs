@@ -74,12 +74,13 @@ impl SignedSums {
 
     /// The sum under an assignment of signs, a bit for each pair.
     fn sum(&self, signs: &[u64]) -> f64 {
-        let bytes = signs.iter().flat_map(|word| word.to_le_bytes());
-        self.tables
-            .iter()
-            .zip(bytes)
-            .map(|(table, byte)| table.get(usize::from(byte)).copied().unwrap_or_default())
-            .sum()
+        let mut sum = 0.0;
+        for (word, tables) in signs.iter().zip(self.tables.chunks(8)) {
+            for (byte, table) in word.to_le_bytes().into_iter().zip(tables) {
+                sum += table.get(usize::from(byte)).copied().unwrap_or_default();
+            }
+        }
+        sum
     }
 }
 

@@ -18,8 +18,10 @@ impl Moments {
         let usable = || values.iter().copied().filter(|value| is_usable(*value));
         let n = usable().count();
         let first = usable().next()?;
-        if usable().all(|value| value == first) {
-            // The sum of equal values, divided, need not be that value: constants must have no deviation at all.
+        // The sum of equal values, divided, need not be that value: constants must have no deviation at all.
+        #[expect(clippy::float_cmp, reason = "only equal values are constant")]
+        let is_constant = usable().all(|value| value == first);
+        if is_constant {
             return Some(Moments { n, mean: first, squares: 0.0 });
         }
         let mean = usable().sum::<f64>() / n as f64;

@@ -1,5 +1,7 @@
 //! Reference values by arithmetic with 40 digits.
 
+#![expect(clippy::float_cmp, reason = "these values are exact")]
+
 use super::*;
 
 #[track_caller]

@@ -1,5 +1,7 @@
 //! Laws that hold for every input.
 
+#![expect(clippy::float_cmp, reason = "what is symmetric is equal to the last digit")]
+
 use proctor_runner::statistics::{
     Comparison, Regression, Rule, SuccessRate, Summary, TestRuns, Verdict, fisher_exact, hedges_g, holm,
     mean_interval, paired_permutation, pass_all, pass_any, welch,
