@@ -1,0 +1,3 @@
+//! Test bench for agents.
+
+pub mod statistics;
