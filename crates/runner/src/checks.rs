@@ -10,7 +10,7 @@
 //! let response = Json::parse(br#"{"artifacts": [{"type": "file", "path": "a.txt", "content": "7"}]}"#).unwrap();
 //! let evidence = Evidence { response: &response, events: &[], files: &NoFiles };
 //! let exists = Check::ArtifactExists { path: "a.txt".to_owned() };
-//! let assertion = Assertion { name: "artifact_exists".to_owned(), check: exists, critical: true, optional: false };
+//! let assertion = Assertion { name: "artifact_exists", check: exists, critical: true, optional: false };
 //! assert_eq!(evaluate(&assertion, &evidence, &[]).status, Status::Passed);
 //! ```
 
@@ -47,8 +47,8 @@ use proctor_core::json::Json;
 /// An assertion of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assertion {
-    /// The assertion's type, as written.
-    pub name: String,
+    /// The assertion's type.
+    pub name: &'static str,
     /// The compiled form.
     pub check: Check,
     /// Whether a failure sets the score to 0.

@@ -11,8 +11,8 @@ use super::{Answer, Check, leaf};
 pub enum Condition {
     /// A check.
     Leaf {
-        /// Type of the assertion, as written.
-        name: String,
+        /// Type of the assertion.
+        name: &'static str,
         /// The check; never a composite.
         check: Check,
     },

@@ -81,10 +81,10 @@ impl AssertionResult {
         let (status, checks) = match outcome {
             Ok(checks) if checks.iter().all(|check| check.passed) => (Status::Passed, checks),
             Ok(checks) => (Status::Failed, checks),
-            Err(error) => (Status::Error, vec![CheckResult::new(&assertion.name, false, error.to_string())]),
+            Err(error) => (Status::Error, vec![CheckResult::new(assertion.name, false, error.to_string())]),
         };
         AssertionResult {
-            name: assertion.name.clone(),
+            name: assertion.name.to_owned(),
             status,
             score: mean_score(&checks),
             critical: assertion.critical,

@@ -76,7 +76,7 @@ pub(super) fn json(text: &str) -> Json {
 }
 
 pub(super) fn assertion(check: Check) -> Assertion {
-    Assertion { name: "checked".to_owned(), check, critical: false, optional: false }
+    Assertion { name: "checked", check, critical: false, optional: false }
 }
 
 /// The status of a check and its first message.

@@ -91,7 +91,9 @@ fn read_kind(
     let Some(node) = object.get("type") else {
         // Without a type the configuration tells; an agent with neither is only a name.
         return match config {
-            Some(config) if config.get("command").is_some() => process(config, reader).map(AgentKind::Cli),
+            Some(config) if config.get("command").is_some() => {
+                process(config, "cli", reader).map(AgentKind::Cli)
+            }
             Some(config) if config.get("endpoint").is_some() => http(config, reader).map(AgentKind::Http),
             Some(config) if !config.entries().is_empty() => {
                 let message = "`type` is missing in an agent with a `config`";
@@ -135,8 +137,8 @@ fn read_kind(
         return None;
     };
     match word {
-        "cli" => process(config, reader).map(AgentKind::Cli),
-        "plain" => process(config, reader).map(AgentKind::Plain),
+        "cli" => process(config, "cli", reader).map(AgentKind::Cli),
+        "plain" => process(config, "plain", reader).map(AgentKind::Plain),
         "http" => http(config, reader).map(AgentKind::Http),
         "ws" => remote(config, "ws", &["ws://", "wss://"], reader).map(AgentKind::Ws),
         _ => remote(config, "grpc", &["grpc://", "grpcs://", "http://", "https://"], reader)
@@ -170,8 +172,8 @@ fn warn_unknown(config: &Object<'_, '_>, known: &[&str], word: &str, reader: &mu
     }
 }
 
-fn process(config: &Object<'_, '_>, reader: &mut Reader<'_>) -> Option<ProcessAgent> {
-    warn_unknown(config, keys::AGENT_PROCESS, "cli", reader);
+fn process(config: &Object<'_, '_>, word: &str, reader: &mut Reader<'_>) -> Option<ProcessAgent> {
+    warn_unknown(config, keys::AGENT_PROCESS, word, reader);
     let command = config
         .required("command", reader)
         .and_then(|node| words_of(node, &config.path.key("command"), reader));

@@ -40,13 +40,13 @@ fn read_assertion(node: &Node, path: &Path<'_>, reader: &mut Reader<'_>) -> Opti
 }
 
 /// The type and configuration of an assertion, or of a leaf of a composite.
-pub(super) fn read_check(object: &Object<'_, '_>, reader: &mut Reader<'_>) -> Option<(String, Check)> {
+pub(super) fn read_check(object: &Object<'_, '_>, reader: &mut Reader<'_>) -> Option<(&'static str, Check)> {
     let node = object.required("type", reader)?;
     let word = text(node, &object.path.key("type"), reader)?;
-    if !keys::ASSERTION_TYPES.contains(&word) {
+    let Some(name) = keys::ASSERTION_TYPES.iter().find(|name| **name == word) else {
         refuse_type(node, &object.path.key("type"), word, reader);
         return None;
-    }
+    };
     let path = object.path.key("config");
     let check = match object.given("config") {
         Some(config) => read_config(word, config, &path, reader),
@@ -55,7 +55,7 @@ pub(super) fn read_check(object: &Object<'_, '_>, reader: &mut Reader<'_>) -> Op
             read_config(word, &empty, &path, reader)
         }
     };
-    Some((word.to_owned(), check?))
+    Some((name, check?))
 }
 
 /// A mapping without entries, at the position of the type: where a missing configuration is reported.

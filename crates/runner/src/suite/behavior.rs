@@ -112,8 +112,9 @@ fn read_call(node: &Node, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Ca
 
 fn read_matchers(object: &Object<'_, '_>, key: &str, reader: &mut Reader<'_>) -> Vec<Matcher> {
     let list = object.path.key(key);
+    let items = object.list(key, reader).unwrap_or_default();
     let read = |(index, item): (usize, &Rc<Node>)| read_matcher(item, &list.index(index), reader);
-    object.list(key, reader).unwrap_or_default().iter().enumerate().filter_map(read).collect()
+    items.iter().enumerate().filter_map(read).collect()
 }
 
 fn read_matcher(node: &Node, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Matcher> {

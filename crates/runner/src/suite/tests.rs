@@ -11,31 +11,7 @@ mod values;
 use super::*;
 
 /// The worked example of the fact sheet.
-pub(super) const WORKED_EXAMPLE: &str = r#"test_suite: invoice_smoke
-version: "1.0"
-description: "Worked example (own work)"
-defaults:
-  runs_per_test: 2
-  constraints: {timeout_seconds: 20, max_steps: 8, max_tokens: 4000}
-  scoring: {quality_weight: 0.5, completeness_weight: 0.3, efficiency_weight: 0.1, cost_weight: 0.1}
-agents:
-  - name: calc-agent
-    type: http
-    config: {endpoint: "${AGENT_URL:http://127.0.0.1:9000/execute}", allow_internal: true}
-tests:
-  - id: inv-1
-    name: "Totals two line items"
-    tags: [smoke, billing]
-    task:
-      description: "Add the items and write the sum to total.json"
-      input_data: {items: [3, 4]}
-      expected_artifacts: [total.json]
-    assertions:
-      - {type: artifact_exists, critical: true, config: {path: total.json}}
-      - {type: contains, config: {path: total.json, pattern: "7"}}
-      - type: behavior
-        config: {must_use_tools: [calc], forbidden_tools: [shell], no_errors: true}
-"#;
+pub(super) const WORKED_EXAMPLE: &str = include_str!("../../tests/it/worked-example.yaml");
 
 /// A suite that uses every key.
 pub(super) const EVERYTHING: &str = r#"test_suite: everything

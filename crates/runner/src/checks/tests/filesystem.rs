@@ -2,13 +2,13 @@ use super::*;
 
 #[test]
 fn the_workspace_is_checked() {
+    use Status::{Failed, Passed};
     let files = Memory::of(&[
         ("a.txt", "alpha beta"),
         ("src/b.py", "x = 1"),
         ("src/c.py", ""),
         ("src/deep/d.py", ""),
     ]);
-    use Status::{Failed, Passed};
     for (kind, config, expected) in [
         ("file_exists", "{path: a.txt}", Passed),
         ("file_exists", "{path: ./src/b.py}", Passed),
@@ -42,7 +42,8 @@ fn the_workspace_is_checked() {
             "{kind} {config}"
         );
     }
-    let large = Memory::of(&[("a", &"x".repeat((16 << 20) + 1))]);
+    let content = "x".repeat((16 << 20) + 1);
+    let large = Memory::of(&[("a", content.as_str())]);
     assert_eq!(judged(&loaded("file_contains", "{path: a, pattern: y}"), "{}", &large).0, Status::Error);
 }
 
