@@ -109,6 +109,11 @@ impl Pool {
         Ok(Arc::new(Slot { namespaces: Some(namespaces), pool: Arc::downgrade(self) }))
     }
 
+    /// Forgets the namespaces that are not in use.
+    pub(crate) fn clear(&self) {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Makes a listener, inside a namespace if the sandbox has them.
     pub(crate) fn listen(self: &Arc<Self>, mechanisms: &Mechanisms) -> Result<Loopback, Error> {
         let (listener, slot) = if mechanisms.has(Feature::NetworkNamespace) {

@@ -57,6 +57,8 @@ pub(crate) fn find(
                 if !degrade(&mut mechanisms, &error) {
                     return Err(error);
                 }
+                // Kept namespaces belong to a user namespace, or to none, as it was decided before.
+                pool.clear();
             }
         }
     }

@@ -50,7 +50,7 @@ fn candidates(protection: Protection, mechanisms: &Mechanisms) -> Vec<Feature> {
         Protection::Processes => vec![PidMax, Supervisor],
         Protection::FileSize | Protection::Descriptors => vec![ResourceLimits],
         Protection::EndWithRun | Protection::EndWithCaller if mechanisms.has(PidNamespace) => vec![PidNamespace],
-        Protection::EndWithRun | Protection::EndWithCaller => vec![PidNamespace, Landlock],
+        Protection::EndWithRun | Protection::EndWithCaller => vec![PidNamespace, Supervisor, Landlock],
     }
 }
 

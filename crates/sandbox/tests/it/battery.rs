@@ -24,8 +24,8 @@ fn a_fork_bomb_is_stopped_and_reported() {
     if !bench.holds(Protection::Processes) {
         return;
     }
-    // Bounded by itself to 1,023 processes, should the sandbox fail.
-    let script = "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 20; }; f 9; wait";
+    // Bounded by itself to 255 shells with a child each, should the sandbox fail.
+    let script = "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 20; }; f 7; wait";
     let limits = Limits { processes: 60, wall_time: Duration::from_secs(15), ..Limits::default() };
     let mut process = bench.sandbox.spawn(bench.script(script).limits(limits)).unwrap();
     let exit = process.wait(Duration::from_secs(15)).unwrap().unwrap();
