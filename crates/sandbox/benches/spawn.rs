@@ -3,6 +3,8 @@
 //! `cargo bench -p proctor-sandbox` takes 300 rounds; under `cargo test` a few show that it runs. The kinds alternate within one loop,
 //! so that a change of the machine's speed meets all of them.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "measured on demand, by people")]
+
 use proctor_sandbox::{Features, Mode, Network, Sandbox, Spec, Status, Stream, Workspace};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -181,7 +181,8 @@ impl World {
         };
         let mut results = Results { worked: pick(" worked"), failed: pick(" failed") };
         let arrived = self.udp.recv(&mut [0; 16]).is_ok();
-        if arrived { &mut results.worked } else { &mut results.failed }.push("udp".to_owned());
+        let list = if arrived { &mut results.worked } else { &mut results.failed };
+        list.push("udp".to_owned());
         results
     }
 }
