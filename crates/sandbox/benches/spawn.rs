@@ -17,8 +17,8 @@ fn main() {
     let rounds = if is_bench { 300 } else { 5 };
     let ballast = vec![1_u8; BALLAST];
     let base = tempfile::tempdir().unwrap();
-    let off = Sandbox::new(Mode::Off, &Features::all(), base.path()).unwrap();
-    let on = Sandbox::new(Mode::Auto, &Features::all(), base.path()).unwrap();
+    let off = Sandbox::new(Mode::Off, Features::all(), base.path()).unwrap();
+    let on = Sandbox::new(Mode::Auto, Features::all(), base.path()).unwrap();
     let workspace = Workspace::create(base.path()).unwrap();
 
     let mut kinds: [(&str, Vec<Duration>); 5] =

@@ -12,7 +12,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let base = tempfile::tempdir()?;
-//! let sandbox = Sandbox::new(Mode::Auto, &Features::all(), base.path())?;
+//! let sandbox = Sandbox::new(Mode::Auto, Features::all(), base.path())?;
 //! let workspace = Workspace::create(base.path())?;
 //!
 //! let spec = Spec::new("/bin/sh", workspace.workspace())

@@ -18,7 +18,7 @@ const NAMESPACES: [Feature; 4] =
 
 impl Mechanisms {
     /// Candidates: what may be used, before anything was tried.
-    pub(crate) fn candidates(allowed: &Features) -> Self {
+    pub(crate) fn candidates(allowed: Features) -> Self {
         let mut mechanisms = Self { usable: Features::all(), absent: BTreeMap::new(), landlock_version: 0 };
         for feature in Feature::ALL {
             if !allowed.has(feature) {

@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn namespaces_are_kept_and_leave_the_caller_as_it_was() {
         let pool = Arc::new(Pool::default());
-        let mechanisms = Mechanisms::candidates(&Features::all());
+        let mechanisms = Mechanisms::candidates(Features::all());
         let before = allows_tracing();
         let Ok(loopback) = pool.listen(&mechanisms) else {
             println!("not run: no network namespace here");

@@ -34,7 +34,7 @@ const LIMITS: Limits = Limits {
 
 /// Finds the features that work, and what they protect.
 pub(crate) fn find(
-    features: &Features,
+    features: Features,
     pool: &Arc<Pool>,
     scratch: &Path,
 ) -> Result<(Mechanisms, Protections), Error> {

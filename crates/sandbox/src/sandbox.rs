@@ -42,7 +42,7 @@ impl Sandbox {
     /// Tries out what works here, in a folder below `scratch` that is removed again.
     ///
     /// Only `features` are used. In mode [`Mode::Require`] a missing protection is an error.
-    pub fn new(mode: Mode, features: &Features, scratch: &Path) -> Result<Self, Error> {
+    pub fn new(mode: Mode, features: Features, scratch: &Path) -> Result<Self, Error> {
         let pool = Arc::new(Pool::default());
         if mode == Mode::Off {
             return Ok(Self {
@@ -179,10 +179,9 @@ fn slot_for(
     pool: &Arc<Pool>,
 ) -> Result<Option<Arc<Slot>>, Error> {
     match network {
-        Network::Host => Ok(None),
         Network::Only(loopback) => Ok(loopback.slot()),
         Network::None if mechanisms.has(Feature::NetworkNamespace) => pool.take(mechanisms).map(Some),
-        Network::None => Ok(None),
+        Network::Host | Network::None => Ok(None),
     }
 }
 

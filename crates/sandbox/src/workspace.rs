@@ -63,7 +63,7 @@ pub enum WorkspaceError {
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
-    workspace: PathBuf,
+    directory: PathBuf,
     tmp: PathBuf,
     home: PathBuf,
     /// Released after the tree is gone.
@@ -74,11 +74,11 @@ impl Workspace {
     /// Creates an empty tree below `base`, which is created if it does not exist.
     pub fn create(base: &Path) -> Result<Self, WorkspaceError> {
         let (root, lock) = new_tree(base, "run")?;
-        let [workspace, tmp, home] = ["workspace", "tmp", "home"].map(|name| root.join(name));
-        for folder in [&workspace, &tmp, &home] {
+        let [directory, tmp, home] = ["workspace", "tmp", "home"].map(|name| root.join(name));
+        for folder in [&directory, &tmp, &home] {
             private_folder(folder)?;
         }
-        Ok(Self { root, workspace, tmp, home, _lock: lock })
+        Ok(Self { root, directory, tmp, home, _lock: lock })
     }
 
     /// Folder of the whole tree.
@@ -88,7 +88,7 @@ impl Workspace {
 
     /// Working directory of the run.
     pub fn workspace(&self) -> &Path {
-        &self.workspace
+        &self.directory
     }
 
     /// Temporary folder of the run.
@@ -103,7 +103,7 @@ impl Workspace {
 
     /// Copies a folder into the workspace: files, folders, executable bits, and links that stay inside.
     pub fn copy_fixture(&self, fixture: &Path, limits: CopyLimits) -> Result<(), WorkspaceError> {
-        Copy::strict(limits).run(fixture, &self.workspace).map(drop)
+        Copy::strict(limits).run(fixture, &self.directory).map(drop)
     }
 
     /// Copies the workspace, for checks that must not see later changes. Call it when the last process has ended.
@@ -119,7 +119,7 @@ impl Workspace {
         // From here on the folder is removed if something fails.
         let mut snapshot = Snapshot { root, path, left_out: Vec::new(), _lock: lock };
         private_folder(&snapshot.path)?;
-        snapshot.left_out = Copy::lenient(limits).run(&self.workspace, &snapshot.path)?;
+        snapshot.left_out = Copy::lenient(limits).run(&self.directory, &snapshot.path)?;
         Ok(snapshot)
     }
 }

@@ -78,7 +78,7 @@ fn prepare_base(layers: &Layers) -> Call<()> {
 
 /// Masks hidden paths, opens the writable folders, and makes `/proc` read-only.
 pub(super) fn finish(layers: &Layers) -> Result<(), (Step, Errno)> {
-    for layer in &layers.layers {
+    for layer in &layers.steps {
         let (step, result) = match layer {
             Layer::MaskFolder { path, is_passed } => (Step::Masks, mask_folder(path, *is_passed)),
             Layer::MaskFile { path } => (Step::Masks, gone_is_fine(mounts::bind(MASK, path))),

@@ -27,7 +27,7 @@ pub(crate) enum Layer {
 pub(crate) struct Layers {
     /// Writable folders with the detached copy that the child makes of each.
     pub(crate) trees: Vec<(CString, Cell<RawFd>)>,
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) steps: Vec<Layer>,
     /// Whether a new `/proc` shows only the processes of the run.
     pub(crate) has_own_processes: bool,
 }
@@ -75,7 +75,7 @@ impl Layers {
         for mask in masks {
             builder.mask(mask, &outermost)?;
         }
-        Ok(Self { trees, layers: builder.finish()?, has_own_processes })
+        Ok(Self { trees, steps: builder.finish()?, has_own_processes })
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
         let relative = |path: &std::ffi::CString| {
             path.to_str().unwrap().strip_prefix(root.to_str().unwrap()).unwrap()[1..].to_owned()
         };
-        plan.layers
+        plan.steps
             .iter()
             .map(|layer| match layer {
                 Layer::MaskFolder { path, is_passed: true } => format!("pass {}", relative(path)),

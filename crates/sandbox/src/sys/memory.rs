@@ -85,8 +85,7 @@ pub(crate) fn discard_inherited() -> Call<()> {
     let maps = files::open(c"/proc/self/maps", libc::O_RDONLY, 0)?;
     let mut buffer = [0_u8; 8192];
     let mut filled = 0;
-    loop {
-        let Some(space) = buffer.get_mut(filled..).filter(|space| !space.is_empty()) else { break };
+    while let Some(space) = buffer.get_mut(filled..).filter(|space| !space.is_empty()) {
         let count = match files::read(maps, space) {
             Ok(0) | Err(_) => break,
             Ok(count) => count,

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 fn ways() -> [(&'static str, Bench); 3] {
     [
         ("namespace", Bench::new()),
-        ("supervised", Bench::with(Mode::Auto, &Features::all().without(Feature::PidNamespace))),
-        ("off", Bench::with(Mode::Off, &Features::all())),
+        ("supervised", Bench::with(Mode::Auto, Features::all().without(Feature::PidNamespace))),
+        ("off", Bench::with(Mode::Off, Features::all())),
     ]
 }
 

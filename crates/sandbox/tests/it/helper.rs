@@ -101,7 +101,7 @@ fn caller(base: &Path, mode: &str) -> i32 {
         "supervised" => (Mode::Auto, Features::all().without(Feature::PidNamespace)),
         _ => (Mode::Auto, Features::all()),
     };
-    let sandbox = Sandbox::new(mode, &features, base).unwrap();
+    let sandbox = Sandbox::new(mode, features, base).unwrap();
     let workspace = Workspace::create(base).unwrap();
     let script = "setsid sleep 300 & (setsid sh -c 'trap \"\" TERM; sleep 300; sleep 300' &) ; echo started > ready; sleep 300";
     let spec = Spec::new("/bin/sh", workspace.workspace())

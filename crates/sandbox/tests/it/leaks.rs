@@ -53,7 +53,7 @@ pub(crate) fn count(base: &Path) -> i32 {
         (Mode::Auto, Features::none()),
         (Mode::Off, Features::all()),
     ] {
-        let sandbox = Sandbox::new(mode, &features, base).unwrap();
+        let sandbox = Sandbox::new(mode, features, base).unwrap();
         let scripts = ["true", "setsid sleep 300 &", "trap '' TERM; sleep 300", "kill -9 $$", "exec 3>file; sleep 1 & exit 3"];
         // The first runs fill the pool of network namespaces and lazily made parts of the runtime.
         one_run(&sandbox, base, "true");

@@ -44,7 +44,7 @@ fn compare(what: &str, bench: &Bench, results: &Results) {
     assert!(results.worked.iter().any(|name| name == "inside"), "{what}");
 }
 
-fn check(what: &str, features: &Features) {
+fn check(what: &str, features: Features) {
     let bench = Bench::with(Mode::Auto, features);
     let world = World::new();
     compare(what, &bench, &world.attack(&bench));
@@ -64,7 +64,7 @@ fn check(what: &str, features: &Features) {
 #[test]
 fn the_report_is_true_with_each_feature_taken_away() {
     for feature in Feature::ALL {
-        check(&feature.to_string(), &Features::all().without(feature));
+        check(&feature.to_string(), Features::all().without(feature));
     }
 }
 
@@ -79,17 +79,17 @@ fn the_report_is_true_where_namespaces_are_refused() {
     ]
     .into_iter()
     .fold(Features::all(), Features::without);
-    check("namespaces", &none);
-    check("namespaces and Landlock", &none.without(Feature::Landlock));
-    check("namespaces and seccomp", &none.without(Feature::Seccomp));
-    check("everything", &Features::none());
+    check("namespaces", none);
+    check("namespaces and Landlock", none.without(Feature::Landlock));
+    check("namespaces and seccomp", none.without(Feature::Seccomp));
+    check("everything", Features::none());
 }
 
 #[test]
 fn supervision_alone_missing_is_named() {
     let base = tempfile::tempdir().unwrap();
     let features = Features::all().without(Feature::Supervisor);
-    let sandbox = Sandbox::new(Mode::Auto, &features, base.path()).unwrap();
+    let sandbox = Sandbox::new(Mode::Auto, features, base.path()).unwrap();
     let Standing::Missing { reason } = sandbox.protections().get(Protection::Memory) else {
         panic!("memory is held by nothing here");
     };
@@ -98,7 +98,7 @@ fn supervision_alone_missing_is_named() {
 
 #[test]
 fn a_sandbox_that_is_off_says_so() {
-    let bench = Bench::with(Mode::Off, &Features::all());
+    let bench = Bench::with(Mode::Off, Features::all());
     assert_eq!(bench.sandbox.protections().missing().count(), Protection::ALL.len());
     let results = World::new().attack(&bench);
     for name in ["write", "chmod", "hidden-read", "tcp", "udp", "unix", "file-size"] {
@@ -109,19 +109,19 @@ fn a_sandbox_that_is_off_says_so() {
 #[test]
 fn an_open_network_is_no_missing_protection() {
     let base = tempfile::tempdir().unwrap();
-    let sandbox = Sandbox::new(Mode::Auto, &Features::all(), base.path()).unwrap();
+    let sandbox = Sandbox::new(Mode::Auto, Features::all(), base.path()).unwrap();
     let report = sandbox.protections_with(&Network::Host);
     assert_eq!(report.get(Protection::Network), &Standing::Waived);
 }
 
 #[test]
 fn one_listener_without_a_network_namespace_is_reported_and_refused() {
-    let bench = Bench::with(Mode::Auto, &Features::all().without(Feature::NetworkNamespace));
+    let bench = Bench::with(Mode::Auto, Features::all().without(Feature::NetworkNamespace));
     let network = Network::Only(bench.sandbox.loopback().unwrap());
     let report = bench.sandbox.protections_with(&network);
     assert!(matches!(report.get(Protection::Network), Standing::Missing { .. }), "{report:?}");
     let features = Features::all().without(Feature::NetworkNamespace);
-    match Sandbox::new(Mode::Require, &features, bench.base.path()) {
+    match Sandbox::new(Mode::Require, features, bench.base.path()) {
         Ok(strict) => {
             let error = strict.spawn(bench.script("true").network(network)).unwrap_err();
             assert!(matches!(error, Error::Missing { protection: Protection::Network, .. }), "{error}");
@@ -134,7 +134,7 @@ fn one_listener_without_a_network_namespace_is_reported_and_refused() {
 fn processes_are_counted_without_a_namespace() {
     let bench = Bench::with(
         Mode::Auto,
-        &Features::all().without(Feature::PidNamespace).without(Feature::PidMax).without(Feature::ResourceLimits),
+        Features::all().without(Feature::PidNamespace).without(Feature::PidMax).without(Feature::ResourceLimits),
     );
     let script = "i=0; while [ $i -lt 120 ]; do sleep 30 & i=$((i+1)); done; wait";
     let limits = Limits { processes: 50, wall_time: std::time::Duration::from_secs(20), ..Limits::default() };

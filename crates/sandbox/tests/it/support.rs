@@ -25,10 +25,10 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        Self::with(Mode::Auto, &Features::all())
+        Self::with(Mode::Auto, Features::all())
     }
 
-    pub(crate) fn with(mode: Mode, features: &Features) -> Self {
+    pub(crate) fn with(mode: Mode, features: Features) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let base = tempfile::tempdir().unwrap();
         let sandbox = Sandbox::new(mode, features, base.path()).unwrap();
