@@ -66,8 +66,9 @@ pub(crate) struct Plan {
     pub(crate) watch: Watch,
 }
 
-/// Tasks beyond the limit that the kernel's own bounds leave, so that the supervisor sees the limit crossed instead of reached.
-const SLACK: u64 = 8;
+/// Tasks beyond the limit that the kernel's own bounds leave, so that the supervisor sees the limit crossed, not shells that
+/// give up because a fork failed.
+const SLACK: u64 = 64;
 /// PIDs below this number are used only once by a PID namespace.
 const RESERVED_PIDS: u64 = 300;
 
