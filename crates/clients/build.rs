@@ -3,10 +3,14 @@
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
     println!("cargo:rerun-if-changed=../wire/proto");
+    println!("cargo:rerun-if-changed=../../schemas/atp");
     #[cfg(feature = "grpc")]
     {
         let files =
             protox::compile(["proctor/ahp/v1/harness.proto", "grpc/health/v1/health.proto"], ["proto"])?;
+        tonic_prost_build::configure().compile_fds(files)?;
+        // The definition that other people generate their agents from.
+        let files = protox::compile(["agent.proto"], ["../../schemas/atp/v1"])?;
         tonic_prost_build::configure().compile_fds(files)?;
         assembly()?;
     }

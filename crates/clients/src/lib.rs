@@ -1,4 +1,5 @@
-//! Client libraries of the Agent Harness Protocol, Agent Assembly and Attest; the AHP server trait; and the generated gRPC services.
+//! Client libraries of the Agent Harness Protocol, Agent Assembly and Attest; both ends of the Agent Test Protocol; the AHP server
+//! trait; and the generated gRPC services.
 //! One cargo feature for each transport.
 
 /// Declares the module of a generated gRPC package.
@@ -23,8 +24,12 @@ macro_rules! generated {
 pub mod ahp;
 #[cfg(feature = "grpc")]
 pub mod assembly;
+#[cfg(feature = "atp")]
+pub mod atp;
 #[cfg(feature = "stdio")]
 pub mod attest;
+#[cfg(feature = "grpc")]
+mod grpc_auth;
 #[cfg(feature = "grpc")]
 pub mod health;
 #[cfg(feature = "ahp-stream")]

@@ -2,7 +2,7 @@
 //!
 //! No protocol is known here. A server implements [`connection::TextHandler`] and is then served by [`stream`], [`unix`] and
 //! [`websocket`]; the routers of HTTP and gRPC services are served by [`listen`]. A client gets halves of a connection
-//! ([`message`]) or a channel ([`http`], [`grpc`]).
+//! ([`message`]) or a channel ([`http`], [`grpc`]). Event streams are decoded by [`sse`].
 
 #[cfg(any(feature = "unix-socket", feature = "listen"))]
 pub mod accept;
@@ -20,6 +20,7 @@ pub mod lines;
 pub mod listen;
 pub mod message;
 pub mod peer;
+pub mod sse;
 #[cfg(feature = "stdio")]
 pub mod stdio;
 pub mod stream;

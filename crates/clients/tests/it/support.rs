@@ -1,5 +1,6 @@
 //! Doubles and helpers that several modules share.
 
+pub(crate) mod atp;
 pub(crate) mod engine;
 pub(crate) mod harness;
 pub(crate) mod port;

@@ -1,9 +1,10 @@
-//! Posting JSON messages to one URL.
+//! Posting JSON messages to one URL, with replies as a whole or as a stream.
 
 use std::error::Error as _;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Response, Url, redirect};
 
 pub use reqwest::StatusCode;
@@ -15,6 +16,7 @@ use crate::tls::{ClientTls, TlsError};
 pub struct HttpClient {
     client: Client,
     url: Url,
+    headers: HeaderMap,
     max_reply: usize,
 }
 
@@ -53,12 +55,20 @@ pub enum HttpOptionsError {
     Client(String),
 }
 
+/// A header whose name or value is malformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the header has a malformed name or value")]
+pub struct InvalidHeader;
+
 /// A post without a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// The server could not be connected to in time.
     #[error("connecting took too long")]
     ConnectTimeout,
+    /// The server could not be connected to.
+    #[error("{0}")]
+    NotConnected(String),
     /// The connection was lost after the request; the server may have seen it.
     #[error("the connection was lost")]
     ConnectionLost,
@@ -96,7 +106,7 @@ impl HttpClient {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| HttpOptionsError::Client(root_cause(&error)))?;
-        Ok(HttpClient { client, url, max_reply: options.max_reply })
+        Ok(HttpClient { client, url, headers: HeaderMap::new(), max_reply: options.max_reply })
     }
 
     /// Posts a message; the status and the body of the reply.
@@ -104,6 +114,38 @@ impl HttpClient {
         let response = self.client.post(self.url.clone()).body(body).send().await.map_err(failed)?;
         let status = response.status();
         Ok((status, self.body(response).await?))
+    }
+
+    /// Posts a message; the head of the reply, whose body is then read chunk by chunk.
+    ///
+    /// The limit of replies does not bind here: the caller counts. Dropping the reply before its end closes the connection.
+    pub async fn post_streaming(&self, post: Post) -> Result<StreamedReply, PostError> {
+        let mut url = self.url.clone();
+        if let Some(path) = post.path {
+            url.set_path(path);
+        }
+        let request = self
+            .client
+            .post(url)
+            .headers(self.headers.clone())
+            .header(CONTENT_TYPE, HeaderValue::from_static(post.content_type))
+            .header(ACCEPT, HeaderValue::from_static(post.accept))
+            .body(post.body);
+        Ok(StreamedReply { response: request.send().await.map_err(failed)? })
+    }
+
+    /// Sends a header with every [`HttpClient::post_streaming`]. Its value is never printed.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<HttpClient, InvalidHeader> {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| InvalidHeader)?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| InvalidHeader)?;
+        value.set_sensitive(true);
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+
+    /// The path of the URL.
+    pub fn path(&self) -> &str {
+        self.url.path()
     }
 
     async fn body(&self, mut response: Response) -> Result<Vec<u8>, PostError> {
@@ -118,6 +160,52 @@ impl HttpClient {
     }
 }
 
+/// A message for [`HttpClient::post_streaming`].
+#[derive(Debug, Clone)]
+pub struct Post {
+    /// Replaces the path of the client's URL.
+    pub path: Option<&'static str>,
+    /// The media type of the body.
+    pub content_type: &'static str,
+    /// The media types that are accepted.
+    pub accept: &'static str,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// A reply whose body is being received.
+#[derive(Debug)]
+pub struct StreamedReply {
+    response: Response,
+}
+
+impl StreamedReply {
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// The media type of the body in lowercase, without parameters; empty if the server names none.
+    pub fn media_type(&self) -> String {
+        let value = self.header(CONTENT_TYPE).unwrap_or_default();
+        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// The target of a redirect, if the server names one.
+    pub fn location(&self) -> Option<&str> {
+        self.header(LOCATION)
+    }
+
+    /// The next chunk of the body; none at its end. Cancelling loses nothing.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, PostError> {
+        self.response.chunk().await.map_err(failed)
+    }
+
+    fn header(&self, name: HeaderName) -> Option<&str> {
+        self.response.headers().get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` wants")]
 fn failed(error: reqwest::Error) -> PostError {
     if error.is_timeout() {
@@ -126,7 +214,9 @@ fn failed(error: reqwest::Error) -> PostError {
     if !error.is_connect() && is_lost_connection(&error) {
         return PostError::ConnectionLost;
     }
-    PostError::Failed(root_cause(&error))
+    let is_connect = error.is_connect();
+    let cause = root_cause(&error);
+    if is_connect { PostError::NotConnected(cause) } else { PostError::Failed(cause) }
 }
 
 fn is_lost_connection(error: &reqwest::Error) -> bool {

@@ -22,7 +22,7 @@ pub enum BodyError {
     /// The content type is not JSON.
     #[error("the content type must be `application/json`")]
     NotJson,
-    /// The body is longer than [`MAX_BODY`].
+    /// The body is longer than the limit, which is [`MAX_BODY`] for JSON bodies.
     #[error("a message is at most 2 MiB long")]
     TooLarge,
     /// The memory budget stayed exhausted.
@@ -72,8 +72,22 @@ pub async fn read_json_body(
     } else {
         Some(memory.reserve(most, Instant::now() + patience).await.ok_or(BodyError::Overloaded)?)
     };
-    match tokio::time::timeout_at(deadline, Limited::new(body, MAX_BODY).collect()).await {
-        Ok(Ok(collected)) => Ok((collected.to_bytes(), reservation)),
+    Ok((read_until(body, MAX_BODY, deadline).await?, reservation))
+}
+
+/// Reads a body of at most `limit` bytes, whatever its type.
+pub async fn read_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, BodyError> {
+    let announced =
+        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(BodyError::TooLarge);
+    }
+    read_until(body, limit, Instant::now() + BODY_TIMEOUT).await
+}
+
+async fn read_until(body: Body, limit: usize, deadline: Instant) -> Result<Bytes, BodyError> {
+    match tokio::time::timeout_at(deadline, Limited::new(body, limit).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyError::TooLarge),
         Ok(Err(_)) => Err(BodyError::Incomplete),
         Err(_elapsed) => Err(BodyError::TimedOut),

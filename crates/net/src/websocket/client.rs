@@ -9,6 +9,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::header::{HeaderName, HeaderValue};
 use tokio_tungstenite::tungstenite::http::{Request, StatusCode, Uri};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -45,6 +46,9 @@ pub enum TargetError {
     /// The secret cannot stand in a header.
     #[error("the secret cannot stand in a header")]
     InvalidSecret,
+    /// A header has a malformed name or value.
+    #[error("a header has a malformed name or value")]
+    InvalidHeader,
     /// The TLS settings cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -90,10 +94,31 @@ impl Target {
         Ok(Target { request, connector })
     }
 
-    /// Connects and upgrades.
+    /// Sends a header with the upgrade. Its value is never printed.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Target, TargetError> {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| TargetError::InvalidHeader)?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| TargetError::InvalidHeader)?;
+        value.set_sensitive(true);
+        self.request.headers_mut().insert(name, value);
+        Ok(self)
+    }
+
+    /// The path of the URL.
+    pub fn path(&self) -> &str {
+        self.request.uri().path()
+    }
+
+    /// Connects and upgrades. Messages are at most [`MAX_MESSAGE`] bytes long.
     pub async fn connect(&self) -> Result<(SocketReader, SocketWriter), ConnectError> {
-        let config =
-            WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));
+        self.connect_with_limit(MAX_MESSAGE).await
+    }
+
+    /// Connects and upgrades. Received messages are at most `limit` bytes long.
+    pub async fn connect_with_limit(
+        &self,
+        limit: usize,
+    ) -> Result<(SocketReader, SocketWriter), ConnectError> {
+        let config = WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
         let connecting = connect_async_tls_with_config(
             self.request.clone(),
             Some(config),
@@ -118,9 +143,43 @@ fn connect_error(error: Error) -> ConnectError {
     }
 }
 
+/// A connection that ended other than by a close frame.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiveError {
+    /// A message is longer than the limit of the connection.
+    #[error("the message is too long")]
+    TooLong,
+    /// The connection ended without a close frame, perhaps within a message.
+    #[error("the connection was lost")]
+    ConnectionLost,
+    /// The peer violated the WebSocket protocol.
+    #[error("{0}")]
+    Protocol(String),
+}
+
 /// The reading half.
 #[derive(Debug)]
 pub struct SocketReader(SplitStream<Socket>);
+
+impl SocketReader {
+    /// The next event; none after a close frame. Unlike [`MessageReader::next`] it tells why a connection ended. Cancelling loses
+    /// nothing.
+    pub async fn receive(&mut self) -> Result<Option<Received>, ReceiveError> {
+        match self.0.next().await {
+            Some(Ok(Message::Text(text))) => Ok(Some(Received::Text(Bytes::from(text)))),
+            Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) => Ok(None),
+            Some(Ok(_)) => Ok(Some(Received::Activity)),
+            Some(Err(Error::Capacity(_))) => Err(ReceiveError::TooLong),
+            None
+            | Some(Err(
+                Error::Io(_)
+                | Error::AlreadyClosed
+                | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake),
+            )) => Err(ReceiveError::ConnectionLost),
+            Some(Err(error)) => Err(ReceiveError::Protocol(error.to_string())),
+        }
+    }
+}
 
 impl MessageReader for SocketReader {
     async fn next(&mut self) -> Option<Received> {

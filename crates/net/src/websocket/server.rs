@@ -53,6 +53,11 @@ pub fn route<H: TextHandler>(
     get(upgrade::<H>).with_state(Arc::new(Endpoint { handler, credentials, options }))
 }
 
+/// Whether receiving failed because a message is longer than the limit of its connection. The connection can still be written to.
+pub fn is_too_large(error: &axum::Error) -> bool {
+    transport::is_capacity_error(Some(error))
+}
+
 struct Endpoint<H> {
     handler: H,
     credentials: Arc<Credentials>,

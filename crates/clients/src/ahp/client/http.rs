@@ -51,7 +51,7 @@ impl Http {
             }
             PostError::ConnectionLost => AhpError::ConnectionClosed,
             PostError::ReplyTooLong(_) => AhpError::Protocol(error.to_string()),
-            PostError::Failed(problem) => AhpError::Transport(problem),
+            PostError::NotConnected(problem) | PostError::Failed(problem) => AhpError::Transport(problem),
         })?;
         let reply = Json::parse(&body);
         if !status.is_success() {

@@ -4,10 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request as HttpRequest, State};
-use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response as HttpResponse;
+use axum::middleware::from_fn_with_state;
 use proctor_core::json::Json;
 use proctor_net::accept::ConnectionSlot;
 use proctor_net::auth::Credentials;
@@ -22,6 +19,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{AhpServer, EventHandler, Peer, StreamLimits, safe};
 use crate::ahp::grpc::harness_server::{Harness, HarnessServer};
 use crate::ahp::grpc::{self as proto, response::Outcome};
+use crate::grpc_auth::authenticate;
 
 /// Replies of a stream that wait for the transport.
 const UNSENT: usize = 64;
@@ -34,28 +32,6 @@ pub fn routes<H: EventHandler>(server: AhpServer<H>, credentials: Arc<Credential
     Router::new()
         .route_service("/proctor.ahp.v1.Harness/{*method}", service)
         .route_layer(from_fn_with_state(credentials, authenticate))
-}
-
-/// Authenticates a call before its body is read.
-async fn authenticate(
-    State(credentials): State<Arc<Credentials>>,
-    mut request: HttpRequest,
-    next: Next,
-) -> HttpResponse {
-    let connection = request.extensions().get::<ConnectionInfo>();
-    match credentials.identify(request.headers(), request.uri(), connection) {
-        Ok(identity) => {
-            request.extensions_mut().insert(Peer { transport: "grpc", identity });
-            next.run(request).await
-        }
-        Err(refused) => {
-            let status = match refused.status() {
-                StatusCode::UNAUTHORIZED => Status::unauthenticated(refused.to_string()),
-                _ => Status::permission_denied(refused.to_string()),
-            };
-            status.into_http()
-        }
-    }
 }
 
 struct Service<H> {

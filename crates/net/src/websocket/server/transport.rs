@@ -117,8 +117,10 @@ impl Transport for SocketTransport {
 
 /// Whether a message was longer than allowed.
 pub(super) fn is_too_large(error: &io::Error) -> bool {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> =
-        error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static));
+    is_capacity_error(error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static)))
+}
+
+pub(super) fn is_capacity_error(mut cause: Option<&(dyn std::error::Error + 'static)>) -> bool {
     while let Some(error) = cause {
         if let Some(tungstenite::Error::Capacity(_)) = error.downcast_ref() {
             return true;
