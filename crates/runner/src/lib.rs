@@ -15,7 +15,15 @@
 //! );
 //! ```
 
+pub mod agent;
 pub mod checks;
+pub mod execute;
+pub mod folder;
+pub mod results;
+pub mod run;
 pub mod scoring;
-pub mod suite;
+pub mod secrets;
 pub mod statistics;
+pub mod suite;
+pub mod suite_run;
+pub mod supervision;

@@ -22,10 +22,13 @@ impl MediaType {
     /// Classifies the value of a `Content-Type` header; parameters are ignored.
     pub fn parse(value: &str) -> MediaType {
         let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let version = essence.strip_prefix("application/vnd.atp.v").and_then(|rest| rest.strip_suffix("+json"));
+        let version =
+            essence.strip_prefix("application/vnd.atp.v").and_then(|rest| rest.strip_suffix("+json"));
         match (version, essence.as_str()) {
             (Some("1"), _) => MediaType::Message,
-            (Some(version), _) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (Some(version), _)
+                if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
                 MediaType::OtherVersion
             }
             (_, "application/json") => MediaType::Json,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

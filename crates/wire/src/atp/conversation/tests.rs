@@ -89,7 +89,8 @@ fn a_named_response_needs_no_status_to_be_recognised() {
 #[test]
 fn task_ids_must_be_the_requests() {
     let (event, response) = (event("other", 0), response("other"));
-    let transcript = conversation(&[(Source::Message, event.as_str()), (Source::Message, response.as_str())]).finish();
+    let transcript =
+        conversation(&[(Source::Message, event.as_str()), (Source::Message, response.as_str())]).finish();
     let foreign = |message| ConversationProblem::ForeignTaskId { message, found: "other".to_owned() };
     assert_eq!(transcript.problems, [foreign(MessageKind::Event), foreign(MessageKind::Response)]);
     assert!(transcript.response.is_none() && transcript.refused_response.is_some());
@@ -105,7 +106,11 @@ fn order_is_checked_and_flawed_events_are_kept() {
     let without = r#"{"version":"1.0","task_id":"t","event_type":"progress","payload":{}}"#;
     let invalid = r#"{"version":"1.0","task_id":"t","event_type":"tool_call","payload":{}}"#;
     let response = response("t");
-    messages.extend([(Source::Message, without), (Source::Message, invalid), (Source::Message, response.as_str())]);
+    messages.extend([
+        (Source::Message, without),
+        (Source::Message, invalid),
+        (Source::Message, response.as_str()),
+    ]);
     messages.extend([(Source::Message, events[4].as_str()), (Source::StderrLine, without)]);
     let transcript = conversation(&messages).finish();
     let flaws: Vec<(bool, bool, bool)> = transcript
@@ -132,7 +137,8 @@ fn order_is_checked_and_flawed_events_are_kept() {
 fn a_second_response_is_a_problem_even_after_an_invalid_one() {
     for first in [response("t"), r#"{"status":1}"#.to_owned()] {
         let second = response("t");
-        let transcript = conversation(&[(Source::Message, first.as_str()), (Source::Message, second.as_str())]).finish();
+        let transcript =
+            conversation(&[(Source::Message, first.as_str()), (Source::Message, second.as_str())]).finish();
         assert_eq!(transcript.problems.last(), Some(&ConversationProblem::SecondResponse));
     }
 }
