@@ -8,7 +8,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The program is neither a path of an executable file nor found in `PATH`.
-    #[error("`{program}` is no executable program; give a path, or a name that the process's `PATH` leads to")]
+    #[error(
+        "`{program}` is no executable program; give a path, or a name that the process's `PATH` leads to"
+    )]
     ProgramNotFound {
         /// Program as the specification names it.
         program: String,
@@ -32,7 +34,9 @@ pub enum Error {
         source: io::Error,
     },
     /// A protection is missing, and the mode demands all of them.
-    #[error("the sandbox lacks a protection that is required: {protection}: {reason}; use mode `auto` to run without it")]
+    #[error(
+        "the sandbox lacks a protection that is required: {protection}: {reason}; use mode `auto` to run without it"
+    )]
     Missing {
         /// Protection that nothing holds.
         protection: Protection,

@@ -71,7 +71,11 @@ pub(crate) struct Created {
 }
 
 /// Creates the supervisor of a run.
-pub(crate) fn launch(plan: &Plan, entered: Option<Entered>, stacks: &mut Stacks) -> Result<Created, (Step, Errno)> {
+pub(crate) fn launch(
+    plan: &Plan,
+    entered: Option<Entered>,
+    stacks: &mut Stacks,
+) -> Result<Created, (Step, Errno)> {
     let Stacks { launcher, keeper, program } = stacks;
     let created: Cell<Result<Created, (Step, Errno)>> = Cell::new(Err((Step::Clone, Errno(libc::EAGAIN))));
     let mut in_launcher = || {
@@ -101,7 +105,8 @@ pub(crate) fn launch(plan: &Plan, entered: Option<Entered>, stacks: &mut Stacks)
 fn enter(entered: Option<Entered>) -> Result<(), (Step, Errno)> {
     let Some(Entered { user, network }) = entered else { return Ok(()) };
     if let Some(user) = user {
-        namespaces::enter_namespace(user, libc::CLONE_NEWUSER).map_err(|errno| (Step::EnterNetwork, errno))?;
+        namespaces::enter_namespace(user, libc::CLONE_NEWUSER)
+            .map_err(|errno| (Step::EnterNetwork, errno))?;
     }
     namespaces::enter_namespace(network, libc::CLONE_NEWNET).map_err(|errno| (Step::EnterNetwork, errno))
 }

@@ -1,5 +1,6 @@
 //! Sandbox: what the kernel grants, and processes started under it.
 
+use crate::Step;
 use crate::error::Error;
 use crate::features::{Feature, Features};
 use crate::keeper::{self, FAILED, STARTED, Stacks};
@@ -13,7 +14,6 @@ use crate::spec::{Network, Spec, Stream};
 use crate::sys::process::{self as calls, Children};
 use crate::sys::sockets::{self, Words};
 use crate::sys::{Errno, files};
-use crate::Step;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;

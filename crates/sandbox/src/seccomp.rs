@@ -133,7 +133,8 @@ const IPC: [i64; 6] = [
 
 /// Builds the filter of a process.
 pub(crate) fn program(wanted: Wanted) -> Vec<Instruction> {
-    let mut program = vec![load(OFFSET_ARCHITECTURE), jump(JUMP_EQUAL, ARCHITECTURE, 1, 0), fail(libc::ENOSYS)];
+    let mut program =
+        vec![load(OFFSET_ARCHITECTURE), jump(JUMP_EQUAL, ARCHITECTURE, 1, 0), fail(libc::ENOSYS)];
     program.push(load(OFFSET_NUMBER));
     program.extend([jump(JUMP_GREATER_EQUAL, X32, 0, 1), fail(libc::ENOSYS)]);
     for number in REFUSED {

@@ -4,7 +4,10 @@
 //! that it belongs to the parent. Pointers handed to the kernel always come from a live reference or a `CStr`, and every buffer goes with
 //! its own length; that is the safety argument of each block below.
 
-#![expect(unsafe_code, reason = "namespaces, Landlock and seccomp have no safe interface in the standard library")]
+#![expect(
+    unsafe_code,
+    reason = "namespaces, Landlock and seccomp have no safe interface in the standard library"
+)]
 
 pub(crate) mod files;
 pub(crate) mod landlock;

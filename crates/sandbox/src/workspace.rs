@@ -186,7 +186,11 @@ impl Drop for Snapshot {
 }
 
 fn new_tree(base: &Path, kind: &str) -> Result<(PathBuf, Lock), WorkspaceError> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(base).map_err(failed("creating folder", base))?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(base)
+        .map_err(failed("creating folder", base))?;
     let base = base.canonicalize().map_err(failed("resolving folder", base))?;
     let lock = Lock::acquire(&base, kind)?;
     let root = lock.folder();
@@ -197,7 +201,9 @@ fn new_tree(base: &Path, kind: &str) -> Result<(PathBuf, Lock), WorkspaceError> 
 /// Creates a folder of mode 0700, whatever the umask, unless there is one.
 fn private_folder(path: &Path) -> Result<(), WorkspaceError> {
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("creating folder", path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(failed("creating folder", path)(error))
+        }
         _ => std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
             .map_err(failed("setting the mode of", path)),
     }

@@ -46,7 +46,8 @@ impl Supervisor {
             let now = process::milliseconds();
             let next = [wall_at, sample_at, self.kill_at].into_iter().flatten().min();
             let wait = next.map_or(-1, |at| i32::try_from(at.saturating_sub(now)).unwrap_or(i32::MAX));
-            let Ok((has_message, has_event)) = sockets::wait_readable(self.watch.channel, events, wait) else {
+            let Ok((has_message, has_event)) = sockets::wait_readable(self.watch.channel, events, wait)
+            else {
                 return self.end_everything();
             };
             if has_event {

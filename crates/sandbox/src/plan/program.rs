@@ -55,7 +55,8 @@ fn find(spec: &Spec) -> Result<PathBuf, Error> {
     let found = if spec.program.as_bytes().contains(&b'/') {
         Some(spec.directory.join(name))
     } else {
-        let path = spec.environment.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str);
+        let path =
+            spec.environment.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str);
         std::env::split_paths(path)
             .map(|folder| spec.directory.join(folder).join(name))
             .find(|candidate| is_executable(candidate))

@@ -34,8 +34,8 @@ fn standing(protection: Protection, mechanisms: &Mechanisms, possible: i32) -> S
 /// Features that hold a protection, strongest first.
 fn candidates(protection: Protection, mechanisms: &Mechanisms) -> Vec<Feature> {
     use Feature::{
-        IpcNamespace, Landlock, MountNamespace, NetworkNamespace, PidMax, PidNamespace, ResourceLimits, Seccomp,
-        Supervisor, UserNamespace,
+        IpcNamespace, Landlock, MountNamespace, NetworkNamespace, PidMax, PidNamespace, ResourceLimits,
+        Seccomp, Supervisor, UserNamespace,
     };
     match protection {
         Protection::Writes => vec![MountNamespace, Landlock, Seccomp, IpcNamespace],
@@ -49,7 +49,9 @@ fn candidates(protection: Protection, mechanisms: &Mechanisms) -> Vec<Feature> {
         }
         Protection::Processes => vec![PidMax, Supervisor],
         Protection::FileSize | Protection::Descriptors => vec![ResourceLimits],
-        Protection::EndWithRun | Protection::EndWithCaller if mechanisms.has(PidNamespace) => vec![PidNamespace],
+        Protection::EndWithRun | Protection::EndWithCaller if mechanisms.has(PidNamespace) => {
+            vec![PidNamespace]
+        }
         Protection::EndWithRun | Protection::EndWithCaller => vec![PidNamespace, Supervisor, Landlock],
     }
 }

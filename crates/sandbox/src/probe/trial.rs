@@ -181,7 +181,9 @@ impl Trial {
     }
 
     fn can_write_large(&self) -> bool {
-        let Ok(fd) = files::open(&self.inside_file, libc::O_WRONLY | libc::O_CREAT, 0o600) else { return false };
+        let Ok(fd) = files::open(&self.inside_file, libc::O_WRONLY | libc::O_CREAT, 0o600) else {
+            return false;
+        };
         let offset = i64::try_from(self.limits.file_size).unwrap_or(i64::MAX);
         let written = files::seek(fd, offset).is_ok() && files::write(fd, b"x").is_ok();
         files::close(fd);

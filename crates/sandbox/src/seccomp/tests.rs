@@ -68,7 +68,8 @@ fn foreign_architectures_and_x32_are_not_served() {
 
 #[test]
 fn sockets_are_those_of_the_network_asked_for() {
-    let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_VSOCK, libc::AF_PACKET];
+    let families =
+        [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_VSOCK, libc::AF_PACKET];
     for family in families {
         assert_eq!(socket(Sockets::All, family, libc::SOCK_DGRAM), Ok(()));
         assert_eq!(socket(Sockets::None, family, libc::SOCK_STREAM), Err(libc::EACCES));

@@ -92,15 +92,19 @@ pub(crate) fn discard_inherited() -> Call<()> {
         };
         filled += count;
         let mut start = 0;
-        while let Some(line) = buffer.get(start..filled).and_then(|rest| rest.split(|byte| *byte == b'\n').next())
+        while let Some(line) =
+            buffer.get(start..filled).and_then(|rest| rest.split(|byte| *byte == b'\n').next())
         {
             if start + line.len() >= filled {
                 break;
             }
-            if let Some((from, to)) = discardable(line).filter(|(from, to)| !kept.iter().any(|k| (from..to).contains(&k)))
+            if let Some((from, to)) =
+                discardable(line).filter(|(from, to)| !kept.iter().any(|k| (from..to).contains(&k)))
             {
                 // SAFETY: the pages belong to data that this process, which only runs the supervisor's loop, never reads again.
-                unsafe { libc::madvise(std::ptr::without_provenance_mut(from), to - from, libc::MADV_DONTNEED) };
+                unsafe {
+                    libc::madvise(std::ptr::without_provenance_mut(from), to - from, libc::MADV_DONTNEED)
+                };
             }
             start += line.len() + 1;
         }

@@ -290,8 +290,10 @@ pub(crate) fn filter_system_calls(program: &[Instruction]) -> Call<()> {
         len: u16::try_from(program.len()).map_err(|_| Errno(libc::E2BIG))?,
         filter: program.as_ptr().cast_mut(),
     };
-    check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0_u32, &raw const header) })
-        .map(drop)
+    check(unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0_u32, &raw const header)
+    })
+    .map(drop)
 }
 
 /// Milliseconds of a clock that never goes back.

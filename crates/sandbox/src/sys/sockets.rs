@@ -81,10 +81,8 @@ pub(crate) fn listen_on_loopback(backlog: i32) -> Call<RawFd> {
 /// Connects a socket to a port of 127.0.0.1.
 pub(crate) fn connect_loopback(fd: RawFd, port: u16) -> Call<()> {
     let address = loopback(port);
-    check_int(unsafe {
-        libc::connect(fd, (&raw const address).cast(), socket_length::<libc::sockaddr_in>())
-    })
-    .map(drop)
+    check_int(unsafe { libc::connect(fd, (&raw const address).cast(), socket_length::<libc::sockaddr_in>()) })
+        .map(drop)
 }
 
 /// Connects a socket to a Unix address: a path, or an abstract name that begins with a zero byte.

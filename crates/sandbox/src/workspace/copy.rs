@@ -65,7 +65,13 @@ impl Copy {
         Ok(self.left_out)
     }
 
-    fn folder(&mut self, source: &Path, target: &Path, root: &Path, depth: usize) -> Result<(), WorkspaceError> {
+    fn folder(
+        &mut self,
+        source: &Path,
+        target: &Path,
+        root: &Path,
+        depth: usize,
+    ) -> Result<(), WorkspaceError> {
         if depth > DEPTH {
             return Err(too_large(root, DEPTH as u64, "folders inside each other"));
         }
@@ -191,7 +197,8 @@ fn open_up_below(folder: &Path, depth: usize) {
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<(), WorkspaceError> {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed("setting the mode of", path))
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+        .map_err(failed("setting the mode of", path))
 }
 
 fn too_large(path: &Path, limit: u64, what: &'static str) -> WorkspaceError {
@@ -209,7 +216,8 @@ mod tests {
         assert!(stays("a", "b"));
         assert!(stays("x/y/a", "../../b/c"));
         assert!(stays("x/a", "./b"));
-        for (at, link) in [("a", "/etc"), ("a", ".."), ("a", "../b"), ("x/a", "../../b"), ("a", "b/../../c")] {
+        for (at, link) in [("a", "/etc"), ("a", ".."), ("a", "../b"), ("x/a", "../../b"), ("a", "b/../../c")]
+        {
             assert!(!stays(at, link), "{at} -> {link}");
         }
         // `b` may be a link to another folder, so that what follows is not known.

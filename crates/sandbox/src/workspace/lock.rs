@@ -80,7 +80,8 @@ pub fn sweep(base: &Path) -> Result<usize, WorkspaceError> {
     let mut removed = 0;
     for entry in entries.flatten() {
         let path = entry.path();
-        let is_ours = KINDS.iter().any(|kind| entry.file_name().as_encoded_bytes().starts_with(kind.as_bytes()));
+        let is_ours =
+            KINDS.iter().any(|kind| entry.file_name().as_encoded_bytes().starts_with(kind.as_bytes()));
         let is_lock = path.extension().is_some_and(|ending| ending == ENDING);
         if !is_ours || !is_lock || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;

@@ -56,8 +56,14 @@ fn a_fixture_that_leaves_its_folder_or_its_bounds_is_refused() {
     let workspace = || Workspace::create(&base.path().join("runs")).unwrap();
     let few = CopyLimits { files: 1, bytes: 100 };
     let small = CopyLimits { files: 100, bytes: 9 };
-    assert!(matches!(workspace().copy_fixture(&fixture, few), Err(WorkspaceError::TooLarge { limit: 1, .. })));
-    assert!(matches!(workspace().copy_fixture(&fixture, small), Err(WorkspaceError::TooLarge { limit: 9, .. })));
+    assert!(matches!(
+        workspace().copy_fixture(&fixture, few),
+        Err(WorkspaceError::TooLarge { limit: 1, .. })
+    ));
+    assert!(matches!(
+        workspace().copy_fixture(&fixture, small),
+        Err(WorkspaceError::TooLarge { limit: 9, .. })
+    ));
     symlink("/etc/passwd", fixture.join("out")).unwrap();
     let error = workspace().copy_fixture(&fixture, CopyLimits::default()).unwrap_err();
     assert!(matches!(error, WorkspaceError::LinkLeaves { .. }), "{error}");

@@ -93,7 +93,8 @@ fn a_file_beyond_its_limit_ends_the_program() {
         return;
     }
     let limits = Limits { file_size: 100_000, ..Limits::default() };
-    let (exit, ..) = bench.run(bench.spec("dd").arguments(["if=/dev/zero", "of=big", "bs=4096", "count=100"]).limits(limits));
+    let (exit, ..) = bench
+        .run(bench.spec("dd").arguments(["if=/dev/zero", "of=big", "bs=4096", "count=100"]).limits(limits));
     assert_eq!((exit.status, exit.limit), (Status::Signaled(25), Some(Limit::FileSize)));
 }
 
@@ -130,7 +131,8 @@ fn only_the_given_listener_is_reached() {
         "import socket; s = socket.create_connection(('127.0.0.1', {})); s.sendall(b'hello'); print(s.recv(5).decode())",
         loopback.port()
     );
-    let (exit, stdout, stderr) = bench.run(bench.spec(python).arguments(["-c", &code]).network(network.clone()));
+    let (exit, stdout, stderr) =
+        bench.run(bench.spec(python).arguments(["-c", &code]).network(network.clone()));
     assert_eq!((exit.status, stdout.as_str()), (Status::Exited(0), "hello\n"), "{stderr}");
     server.join().unwrap();
 
@@ -180,9 +182,7 @@ fn a_listener_ends_with_its_value() {
 fn the_environment_is_what_was_named() {
     let bench = Bench::new();
     let ambient = [("PATH", "/ambient"), ("HOME", "/ambient"), ("LANG", "C.UTF-8"), ("TOKEN", "secret")];
-    let spec = bench
-        .spec("/usr/bin/env")
-        .inherit(ambient.map(|(name, value)| (name.into(), value.into())));
+    let spec = bench.spec("/usr/bin/env").inherit(ambient.map(|(name, value)| (name.into(), value.into())));
     let (_, stdout, _) = bench.run(spec);
     let mut names: Vec<&str> = stdout.lines().filter_map(|line| line.split('=').next()).collect();
     names.sort_unstable();
@@ -232,7 +232,10 @@ fn a_program_that_cannot_start_is_an_error() {
     std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let error = bench.sandbox.spawn(bench.spec("./broken")).unwrap_err();
-    assert!(error.to_string().starts_with("the process could not be started: executing the program"), "{error}");
+    assert!(
+        error.to_string().starts_with("the process could not be started: executing the program"),
+        "{error}"
+    );
     let error = bench.sandbox.spawn(bench.spec("sh").arguments(["a\0b"])).unwrap_err();
     assert_eq!(error.to_string(), "argument cannot be passed to a process: it has a zero byte");
 }
@@ -245,7 +248,11 @@ fn another_run_is_out_of_reach_inside_a_hidden_base() {
     }
     let other = proctor_sandbox::Workspace::create(bench.base.path()).unwrap();
     std::fs::write(other.workspace().join("answer"), "42").unwrap();
-    let script = format!("cat {}/answer; ls {}; echo own > own; cat own", other.workspace().display(), bench.base.path().display());
+    let script = format!(
+        "cat {}/answer; ls {}; echo own > own; cat own",
+        other.workspace().display(),
+        bench.base.path().display()
+    );
     let (exit, stdout, _) = bench.run(bench.script(&script).hidden([bench.base.path()]));
     assert_eq!((exit.status, stdout.as_str()), (Status::Exited(0), "own\n"));
 }

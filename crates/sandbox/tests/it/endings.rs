@@ -83,7 +83,8 @@ fn a_dropped_handle_ends_the_run() {
 fn a_process_that_keeps_forking_is_caught() {
     for (name, bench) in ways() {
         // Each process replaces itself by a new one; never more than a few at a time, and 5,000 at most.
-        let script = "echo ready; i=0; while [ $i -lt 5000 ]; do i=$((i+1)); (trap '' TERM; setsid sleep 0.01) & done";
+        let script =
+            "echo ready; i=0; while [ $i -lt 5000 ]; do i=$((i+1)); (trap '' TERM; setsid sleep 0.01) & done";
         let mut process = bench.sandbox.spawn(bench.script(script)).unwrap();
         assert_eq!(first_line(&mut process), "ready");
         process.terminate(Duration::from_millis(20)).unwrap();

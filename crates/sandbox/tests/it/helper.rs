@@ -1,7 +1,7 @@
 //! Roles that this binary plays when a test starts it again.
 
 use crate::support::{Bench, GRACE, MARK};
-use proctor_sandbox::{Features, Feature, Mode, Sandbox, Spec, Stream, Workspace};
+use proctor_sandbox::{Feature, Features, Mode, Sandbox, Spec, Stream, Workspace};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::net::{TcpStream, UdpSocket};
@@ -20,7 +20,13 @@ fn entry() {
     let words: Vec<&str> = command.split(' ').collect();
     let code = match *words.as_slice() {
         ["attempts", outside, hidden, port, udp, caller] => {
-            attempts(Path::new(outside), Path::new(hidden), port.parse().unwrap(), udp.parse().unwrap(), caller);
+            attempts(
+                Path::new(outside),
+                Path::new(hidden),
+                port.parse().unwrap(),
+                udp.parse().unwrap(),
+                caller,
+            );
             0
         }
         ["memory", mebibytes] => {
@@ -48,8 +54,14 @@ fn attempts(outside: &Path, hidden: &Path, port: u16, udp: u16, caller: &str) {
     report("chmod", std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).is_ok());
     report("chown", chown(&file, Some(rustix::process::getuid().as_raw()), None).is_ok());
     let open = File::open(&file);
-    report("fchmod", open.as_ref().is_ok_and(|file| file.set_permissions(std::fs::Permissions::from_mode(0o600)).is_ok()));
-    report("utime", rustix::fs::utimensat(rustix::fs::CWD, &file, &now(), rustix::fs::AtFlags::empty()).is_ok());
+    report(
+        "fchmod",
+        open.as_ref().is_ok_and(|file| file.set_permissions(std::fs::Permissions::from_mode(0o600)).is_ok()),
+    );
+    report(
+        "utime",
+        rustix::fs::utimensat(rustix::fs::CWD, &file, &now(), rustix::fs::AtFlags::empty()).is_ok(),
+    );
     report("xattr", rustix::fs::setxattr(&file, "user.x", b"x", rustix::fs::XattrFlags::empty()).is_ok());
     let _ = symlink(&file, "through");
     report("symlink", OpenOptions::new().write(true).open("through").is_ok());
@@ -58,7 +70,10 @@ fn attempts(outside: &Path, hidden: &Path, port: u16, udp: u16, caller: &str) {
     report("hidden-list", std::fs::read_dir(hidden).is_ok_and(|mut entries| entries.next().is_some()));
     report("hidden-socket", UnixStream::connect(hidden.join("socket")).is_ok());
     report("hidden-proc", std::fs::read(format!("/proc/{caller}/root{}/secret", hidden.display())).is_ok());
-    report("environ-proc", std::fs::read(format!("/proc/{caller}/environ")).is_ok_and(|text| !text.is_empty()));
+    report(
+        "environ-proc",
+        std::fs::read(format!("/proc/{caller}/environ")).is_ok_and(|text| !text.is_empty()),
+    );
     report("sysctl", OpenOptions::new().write(true).open("/proc/sys/kernel/core_pattern").is_ok());
     report("tcp", TcpStream::connect(("127.0.0.1", port)).is_ok());
     if let Ok(socket) = UdpSocket::bind(("127.0.0.1", 0)) {
@@ -141,7 +156,8 @@ impl World {
         for name in ["file", "spare", "doomed", "hidden/secret"] {
             std::fs::write(folder.path().join(name), "x").unwrap();
         }
-        let name = SocketAddr::from_abstract_name(format!("sandbox-test-{}", folder.path().display())).unwrap();
+        let name =
+            SocketAddr::from_abstract_name(format!("sandbox-test-{}", folder.path().display())).unwrap();
         let sockets = vec![
             UnixListener::bind(folder.path().join("socket")).unwrap(),
             UnixListener::bind(hidden.join("socket")).unwrap(),

@@ -49,7 +49,8 @@ fn fetch_of_node_reaches_the_listener() {
         let _ = stream.read(&mut [0; 4096]).unwrap();
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello").unwrap();
     });
-    let code = format!("fetch('http://127.0.0.1:{}/').then(r => r.text()).then(console.log)", loopback.port());
+    let code =
+        format!("fetch('http://127.0.0.1:{}/').then(r => r.text()).then(console.log)", loopback.port());
     let spec = spec(&bench, "node").arguments(["-e", &code]).network(Network::Only(loopback));
     let (exit, stdout, stderr) = bench.run(spec);
     assert_eq!((exit.status, stdout.as_str()), (Status::Exited(0), "hello\n"), "{stderr}");

@@ -48,13 +48,17 @@ fn one_run(sandbox: &Sandbox, base: &Path, script: &str) {
 
 /// Role of the counting process: zero if nothing is left.
 pub(crate) fn count(base: &Path) -> i32 {
-    for (mode, features) in [
-        (Mode::Auto, Features::all()),
-        (Mode::Auto, Features::none()),
-        (Mode::Off, Features::all()),
-    ] {
+    for (mode, features) in
+        [(Mode::Auto, Features::all()), (Mode::Auto, Features::none()), (Mode::Off, Features::all())]
+    {
         let sandbox = Sandbox::new(mode, features, base).unwrap();
-        let scripts = ["true", "setsid sleep 300 &", "trap '' TERM; sleep 300", "kill -9 $$", "exec 3>file; sleep 1 & exit 3"];
+        let scripts = [
+            "true",
+            "setsid sleep 300 &",
+            "trap '' TERM; sleep 300",
+            "kill -9 $$",
+            "exec 3>file; sleep 1 & exit 3",
+        ];
         // The first runs fill the pool of network namespaces and lazily made parts of the runtime.
         one_run(&sandbox, base, "true");
         let before = holdings(base);

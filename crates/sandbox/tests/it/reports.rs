@@ -8,26 +8,34 @@ use proctor_sandbox::{Error, Feature, Features, Limits, Mode, Network, Protectio
 fn attempts(protection: Protection) -> &'static [&'static str] {
     match protection {
         Protection::Writes => &[
-            "write", "append", "create", "folder", "rename", "fetch", "remove", "chmod", "chown", "fchmod", "utime",
-            "xattr", "symlink", "hardlink", "sysctl",
+            "write", "append", "create", "folder", "rename", "fetch", "remove", "chmod", "chown", "fchmod",
+            "utime", "xattr", "symlink", "hardlink", "sysctl",
         ],
         Protection::HiddenPaths => &["hidden-read", "hidden-list", "hidden-socket", "hidden-proc"],
         Protection::Network => &["tcp", "udp", "unix", "abstract"],
         Protection::FileSize => &["file-size"],
         Protection::Descriptors => &["descriptors"],
-        Protection::Memory | Protection::Processes | Protection::EndWithRun | Protection::EndWithCaller => &[],
+        Protection::Memory | Protection::Processes | Protection::EndWithRun | Protection::EndWithCaller => {
+            &[]
+        }
     }
 }
 
 /// Compares a report with what really worked.
 fn compare(what: &str, bench: &Bench, results: &Results) {
     for (protection, standing) in bench.sandbox.protections().iter() {
-        let worked: Vec<&str> =
-            attempts(protection).iter().copied().filter(|name| results.worked.iter().any(|own| own == name)).collect();
+        let worked: Vec<&str> = attempts(protection)
+            .iter()
+            .copied()
+            .filter(|name| results.worked.iter().any(|own| own == name))
+            .collect();
         match standing {
             Standing::Held { by } => {
                 assert!(!by.is_empty(), "{what}: {protection} held by nothing");
-                assert!(worked.is_empty(), "{what}: {protection} is reported as held by {standing}, but {worked:?} worked");
+                assert!(
+                    worked.is_empty(),
+                    "{what}: {protection} is reported as held by {standing}, but {worked:?} worked"
+                );
             }
             Standing::Missing { reason } => {
                 assert!(!reason.is_empty(), "{what}: {protection}");
@@ -134,7 +142,10 @@ fn one_listener_without_a_network_namespace_is_reported_and_refused() {
 fn processes_are_counted_without_a_namespace() {
     let bench = Bench::with(
         Mode::Auto,
-        Features::all().without(Feature::PidNamespace).without(Feature::PidMax).without(Feature::ResourceLimits),
+        Features::all()
+            .without(Feature::PidNamespace)
+            .without(Feature::PidMax)
+            .without(Feature::ResourceLimits),
     );
     let script = "i=0; while [ $i -lt 120 ]; do sleep 30 & i=$((i+1)); done; wait";
     let limits = Limits { processes: 50, wall_time: std::time::Duration::from_secs(20), ..Limits::default() };
