@@ -35,7 +35,7 @@ fn defect_04_partial_weights_are_complete() {
         weights("{quality_weight: 1.0}"),
         Weights { quality: 1.0, completeness: 0.0, efficiency: 0.0, cost: 0.0 }
     );
-    assert_eq!(weights("{quality_weight: 0.6, cost_weight: 0.4}").cost, 0.4);
+    assert!((weights("{quality_weight: 0.6, cost_weight: 0.4}").cost - 0.4).abs() < 1e-9);
     assert_eq!(weights("{}"), Weights::default());
     for (scoring, good) in [
         ("{quality_weight: 0.999}", true),
