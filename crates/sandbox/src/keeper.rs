@@ -15,7 +15,7 @@ use crate::error::Step;
 use crate::plan::{Plan, Work};
 use crate::sys::memory::Stack;
 use crate::sys::process::{self, Children};
-use crate::sys::{Call, Errno, files, landlock, memory, mounts as namespaces, sockets};
+use crate::sys::{Call, Errno, files, landlock, mounts as namespaces, sockets};
 use std::cell::Cell;
 use std::os::fd::{AsRawFd as _, RawFd};
 
@@ -124,8 +124,6 @@ fn run(plan: &Plan, stack: &mut Stack) -> i32 {
             if let Some(ruleset) = &plan.ruleset {
                 files::close(ruleset.descriptor.as_raw_fd());
             }
-            // Best effort: it only costs memory if this fails.
-            let _ = memory::discard_inherited();
             watch::until_the_end(watch, program)
         }
         Ok(None) => 0,

@@ -1,6 +1,6 @@
 //! Stacks of child processes, and giving back the memory that a child inherited.
 
-use super::{Call, Errno, files, last_errno};
+use super::{Call, Errno, last_errno};
 use std::ptr::NonNull;
 
 /// Size of a stack: the deepest frames hold a directory buffer and a few records.
@@ -73,80 +73,4 @@ pub(crate) fn can_map(length: usize) -> bool {
     }
     unsafe { libc::munmap(base, length) };
     true
-}
-
-/// Drops the pages that a forked child shares with its parent, except those that it runs on.
-///
-/// Without this the child keeps a copy of everything the parent ever writes to, and of the secrets in its heap. Only private anonymous
-/// memory goes; the caller must not touch anything on the heap afterwards.
-pub(crate) fn discard_inherited() -> Call<()> {
-    let marker = 0_u8;
-    let kept = [(&raw const marker).addr(), unsafe { libc::__errno_location() }.addr()];
-    let maps = files::open(c"/proc/self/maps", libc::O_RDONLY, 0)?;
-    let mut buffer = [0_u8; 8192];
-    let mut filled = 0;
-    while let Some(space) = buffer.get_mut(filled..).filter(|space| !space.is_empty()) {
-        let count = match files::read(maps, space) {
-            Ok(0) | Err(_) => break,
-            Ok(count) => count,
-        };
-        filled += count;
-        let mut start = 0;
-        while let Some(line) =
-            buffer.get(start..filled).and_then(|rest| rest.split(|byte| *byte == b'\n').next())
-        {
-            if start + line.len() >= filled {
-                break;
-            }
-            if let Some((from, to)) =
-                discardable(line).filter(|(from, to)| !kept.iter().any(|k| (from..to).contains(&k)))
-            {
-                // SAFETY: the pages belong to data that this process, which only runs the supervisor's loop, never reads again.
-                unsafe {
-                    libc::madvise(std::ptr::without_provenance_mut(from), to - from, libc::MADV_DONTNEED)
-                };
-            }
-            start += line.len() + 1;
-        }
-        buffer.copy_within(start..filled, 0);
-        filled -= start;
-    }
-    files::close(maps);
-    Ok(())
-}
-
-/// Range of a line of `/proc/self/maps`, if it is private, writable and backed by no file.
-fn discardable(line: &[u8]) -> Option<(usize, usize)> {
-    let mut fields = line.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
-    let range = fields.next()?;
-    let permissions = fields.next()?;
-    let inode = fields.nth(2)?;
-    let is_private_data = matches!(permissions, [b'r', b'w', _, b'p']);
-    if !is_private_data || inode != b"0" {
-        return None;
-    }
-    let mut ends = range.split(|byte| *byte == b'-').map(hexadecimal);
-    Some((ends.next()??, ends.next()??))
-}
-
-fn hexadecimal(digits: &[u8]) -> Option<usize> {
-    digits.iter().try_fold(0_usize, |value, digit| {
-        let digit = char::from(*digit).to_digit(16)?;
-        value.checked_mul(16)?.checked_add(usize::try_from(digit).ok()?)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{discardable, hexadecimal};
-
-    #[test]
-    fn only_private_anonymous_data_is_discarded() {
-        assert_eq!(discardable(b"7f00-7fff rw-p 00000000 00:00 0 "), Some((0x7f00, 0x7fff)));
-        assert_eq!(discardable(b"7f00-7fff rw-p 00000000 00:00 0   [heap]"), Some((0x7f00, 0x7fff)));
-        assert_eq!(discardable(b"7f00-7fff rw-p 00001000 fe:00 4711  /bin/true"), None);
-        assert_eq!(discardable(b"7f00-7fff r--p 00000000 00:00 0 "), None);
-        assert_eq!(discardable(b"7f00-7fff rw-s 00000000 00:00 0 "), None);
-        assert_eq!(hexadecimal(b"xyz"), None);
-    }
 }
