@@ -43,11 +43,15 @@ pub(super) async fn execute(
         run.converse(&mut exchange, ended).await;
         Ok(())
     };
+    // A program that has closed its output is about to end; one that was stopped is not waited for.
+    let patience = if run.crossing.is_some() || run.is_interrupted { Duration::ZERO } else { GRACE };
     // Waiting for the last process blocks; other runs go on meanwhile.
-    let has_ended = process.try_wait().ok().flatten().is_some();
-    let grace = if has_ended { Duration::ZERO } else { GRACE };
-    let exit = tokio::task::spawn_blocking(move || process.terminate(grace)).await;
-    if let Ok(Ok(exit)) = exit {
+    let ending = tokio::task::spawn_blocking(move || {
+        let has_ended = process.wait(patience).ok().flatten().is_some();
+        let grace = if has_ended { Duration::ZERO } else { GRACE };
+        process.terminate(grace).map(|exit| (has_ended, exit))
+    });
+    if let Ok(Ok((has_ended, exit))) = ending.await {
         // A program that was stopped by us did not crash.
         let status = if has_ended { exit.status } else { ProcessStatus::Exited(0) };
         run.exit = Some(proctor_sandbox::Exit { status, ..exit });
