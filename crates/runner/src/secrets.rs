@@ -110,7 +110,7 @@ fn spellings(value: &str) -> Vec<String> {
     found.push(percent_encoded(value, true));
     for skipped in 0..3 {
         // In base64 a text looks different depending on what stands before it: the characters that belong to the value alone remain.
-        let padded = [&b"\0\0"[..skipped.min(2)], value.as_bytes()].concat();
+        let padded: Vec<u8> = std::iter::repeat_n(0, skipped).chain(value.bytes()).collect();
         for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
             let encoded = engine.encode(&padded);
             let first = [0, 2, 3].get(skipped).copied().unwrap_or(0);

@@ -86,7 +86,7 @@ async fn run_test(
         result.not_run = Some(format!("skipped: {reason}"));
         return result;
     }
-    let is_for = test.agents.is_empty() || test.agents.iter().any(|name| *name == agent.name);
+    let is_for = test.agents.is_empty() || test.agents.contains(&agent.name);
     if !is_for {
         result.not_run = Some(format!("not for this agent; it is for {}", test.agents.join(", ")));
         return result;

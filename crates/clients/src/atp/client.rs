@@ -151,6 +151,10 @@ pub struct Exchange {
     read_until: Option<Instant>,
 }
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one value for each execution; which variant is the large one depends on the features"
+)]
 enum State {
     #[cfg(feature = "listen")]
     Opening(futures_util::future::BoxFuture<'static, Result<Connection, ExecuteError>>),

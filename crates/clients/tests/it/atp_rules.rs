@@ -3,7 +3,7 @@
 use futures_util::{SinkExt, StreamExt};
 use proctor_clients::atp::client::Exchange;
 use proctor_clients::atp::client::stdio::{Pipes, execute};
-use proctor_wire::atp::conversation::{ConversationProblem, MessageKind, Outcome};
+use proctor_wire::atp::conversation::{ConversationProblem, MessageKind, Transcript as Outcome};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message;
 

@@ -139,7 +139,7 @@ async fn plain(
         async { tokio::join!(writing, stdout.read_to_end(&mut output), stderr.read_to_end(&mut errors)) };
     let mut interrupted = context.interrupted.clone();
     tokio::select! {
-        (_, read, _) = talk => { read?; }
+        ((), read, _) = talk => { read?; }
         () = tokio::time::sleep_until(run.deadline) => {
             run.crossing = Some(crate::supervision::Crossing::Time { seconds: run.limit.as_secs_f64() });
         }

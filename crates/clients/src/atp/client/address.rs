@@ -56,6 +56,10 @@ pub enum AddressError {
 pub struct AgentClient(Kind);
 
 #[derive(Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one value for each execution; which variant is the large one depends on the features"
+)]
 enum Kind {
     #[cfg(feature = "http")]
     Http(super::http::HttpAgent),

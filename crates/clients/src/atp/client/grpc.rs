@@ -107,6 +107,10 @@ fn metadata(headers: &Headers) -> Result<MetadataMap, AddressError> {
 }
 
 /// A call that is being answered.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one value for each execution; which variant is the large one depends on the features"
+)]
 pub(super) enum Call {
     Streaming {
         messages: Box<Streaming<proto::Message>>,
@@ -166,9 +170,10 @@ fn failed(status: &Status) -> ExecuteError {
     let mut cause = Some(source);
     while let Some(error) = cause {
         if let Some(NotConnected(reason)) = error.downcast_ref::<NotConnected>() {
-            return match is_timeout(reason) {
-                true => ConnectError::TimedOut.into(),
-                false => ConnectError::Failed(root_cause(reason)).into(),
+            return if is_timeout(reason) {
+                ConnectError::TimedOut.into()
+            } else {
+                ConnectError::Failed(root_cause(reason)).into()
             };
         }
         cause = error.source();

@@ -44,7 +44,7 @@ impl SocketAgent {
         let connecting = self.target.connect_with_limit(MAX_MESSAGE);
         let (reader, mut writer) = match tokio::time::timeout(self.connect_timeout, connecting).await {
             Ok(Ok(halves)) => halves,
-            Ok(Err(error)) => return Err(self.refused(error)),
+            Ok(Err(error)) => return Err(self.refused(&error)),
             Err(_elapsed) => return Err(ConnectError::TimedOut.into()),
         };
         // A text message is UTF-8 by the rules of the transport.
@@ -57,7 +57,7 @@ impl SocketAgent {
         Ok(Socket { reader, sending: Some(sending.boxed()), writer: None, is_closing: false })
     }
 
-    fn refused(&self, error: socket::ConnectError) -> ExecuteError {
+    fn refused(&self, error: &socket::ConnectError) -> ExecuteError {
         match error {
             socket::ConnectError::Unauthorized(status) | socket::ConnectError::NotUpgraded(status) => {
                 let status = status.as_u16();

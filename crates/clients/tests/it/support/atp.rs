@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proctor_clients::atp::client::{AgentClient, ClientOptions, Exchange, ExecuteError, Item};
 use proctor_wire::atp::Conversation;
-use proctor_wire::atp::conversation::Outcome;
+use proctor_wire::atp::conversation::Transcript as Outcome;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -139,7 +139,10 @@ fn nothing_compared_is_undecided() {
     assert_eq!(compare(&[runs("a", 5, 0)], &[runs("b", 5, 0)]).regression, nothing);
     assert_eq!(compare(&[runs("a", 0, 0)], &[runs("a", 0, 0)]).regression, nothing);
     let no_numbers = scored("a", &[f64::NAN, f64::INFINITY]);
-    assert_eq!(compare(&[no_numbers.clone()], &[no_numbers]).regression, nothing);
+    assert_eq!(
+        compare(std::slice::from_ref(&no_numbers), std::slice::from_ref(&no_numbers)).regression,
+        nothing
+    );
 }
 
 #[test]
@@ -147,7 +150,8 @@ fn the_margin_decides_what_must_be_excluded() {
     // The interval of the only test is that of Welch's test.
     let before = scored("a", &[80.0, 82.0, 84.0, 86.0, 88.0]);
     let after = scored("a", &[79.0, 82.0, 83.0, 86.0, 87.0]);
-    let strict = Comparison::new(&[before.clone()], &[after.clone()], &Rule::default());
+    let strict =
+        Comparison::new(std::slice::from_ref(&before), std::slice::from_ref(&after), &Rule::default());
     let Regression::Undecided { interval: Some(interval), runs: Some(runs) } = strict.regression else {
         panic!("{strict:?}")
     };

@@ -64,7 +64,7 @@ fn feed_lines(conversation: &mut Conversation, text: &[u8]) {
                     if json.get("task_id").is_some() { &mut with_task } else { &mut without_task };
                 candidates.add(json);
             }
-            Ok(_) => {}
+            Ok(_) | Err(ReadError::Invalid(_)) => {}
             Err(ReadError::Json(error)) => {
                 if matches!(error.problem, JsonProblem::TooDeep | JsonProblem::TooManyValues) {
                     conversation.refuse(ConversationProblem::NotJson(error.clone()));
@@ -74,7 +74,6 @@ fn feed_lines(conversation: &mut Conversation, text: &[u8]) {
             Err(ReadError::TooLarge { bytes }) => {
                 conversation.feed_too_large(bytes);
             }
-            Err(ReadError::Invalid(_)) => {}
         }
     }
     let chosen = if with_task.found.is_empty() { without_task } else { with_task };

@@ -47,7 +47,9 @@ impl Message for Request {
         }
         let task = member_mut(json, "task");
         if let Some(Json::Array(items)) = task.and_then(|task| member_mut(task, "expected_artifacts")) {
-            items.iter_mut().for_each(|item| remove_nulls(item, &EXPECTED));
+            for item in items {
+                remove_nulls(item, &EXPECTED);
+            }
         }
     }
 
@@ -143,7 +145,7 @@ fn check_context(mut context: Fields<'_, '_, '_>) {
         match value.as_str() {
             None => context.checker.problem(Basis::Schema, &path, wrong_type("a string", value)),
             Some(text) if text.contains('\0') => {
-                context.checker.problem(Basis::Rule, &path, ProblemKind::Nul)
+                context.checker.problem(Basis::Rule, &path, ProblemKind::Nul);
             }
             Some(_) => {}
         }

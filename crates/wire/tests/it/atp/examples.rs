@@ -1,6 +1,6 @@
 //! Messages like the document's, with its ellipses filled in.
 
-pub(super) const REQUEST: &str = r##"{
+pub(super) const REQUEST: &str = r#"{
   "version": "1.0",
   "task_id": "550e8400-e29b-41d4-a716-446655440000",
   "task": {
@@ -21,7 +21,7 @@ pub(super) const REQUEST: &str = r##"{
     "environment": {"API_KEY": "***"}
   },
   "metadata": {"test_id": "competitor_analysis_001", "run_number": 1, "total_runs": 5}
-}"##;
+}"#;
 
 pub(super) const RESPONSE: &str = r##"{
   "version": "1.0",

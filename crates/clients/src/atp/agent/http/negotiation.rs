@@ -37,7 +37,7 @@ impl Form {
 /// Whether the body of a request is JSON, of this version of the protocol if it names one.
 pub(super) fn is_supported_body(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let media_type = value.map(|value| essence(value)).unwrap_or_default();
+    let media_type = value.map(essence).unwrap_or_default();
     media_type == JSON || media_type == MEDIA_TYPE
 }
 
