@@ -55,7 +55,7 @@ impl Execution {
             tokio::select! {
                 biased;
                 Some(event) = self.events.recv() => return Some(Outgoing::Event(event)),
-                response = Pin::new(work) => {
+                response = work => {
                     self.work = None;
                     self.response = Some(response);
                     // Tasks that the agent left behind can send nothing more.
