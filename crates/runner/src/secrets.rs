@@ -114,7 +114,7 @@ fn spellings(value: &str) -> Vec<String> {
         for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
             let encoded = engine.encode(&padded);
             let first = [0, 2, 3].get(skipped).copied().unwrap_or(0);
-            let last = encoded.len() - usize::from(padded.len() % 3 != 0);
+            let last = encoded.len() - usize::from(!padded.len().is_multiple_of(3));
             if let Some(inner) = encoded.get(first..last)
                 && inner.len() >= MIN_SECRET_BYTES
             {

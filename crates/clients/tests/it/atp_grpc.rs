@@ -38,9 +38,10 @@ impl Agent for Double {
     async fn execute(&self, request: Request<ExecuteRequest>) -> Result<Response<ExecuteResponse>, Status> {
         let request = String::from_utf8(request.into_inner().request_json).unwrap();
         self.requests.lock().unwrap().push(request);
-        match self.unary {
-            true => Ok(Response::new(ExecuteResponse { response_json: RESPONSE.into() })),
-            false => Err(Status::unimplemented("no")),
+        if self.unary {
+            Ok(Response::new(ExecuteResponse { response_json: RESPONSE.into() }))
+        } else {
+            Err(Status::unimplemented("no"))
         }
     }
 
@@ -78,10 +79,12 @@ async fn start(
     Started { url: format!("grpc://{}", running.address), streams, requests, _running: running }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an item of a stream")]
 fn event(text: &str) -> Result<Message, Status> {
     Ok(Message { kind: Some(Kind::EventJson(text.into())) })
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an item of a stream")]
 fn response() -> Result<Message, Status> {
     Ok(Message { kind: Some(Kind::ResponseJson(RESPONSE.into())) })
 }

@@ -86,9 +86,10 @@ async fn after_415_the_request_goes_once_more_in_the_vendor_type() {
     let agent = RawAgent::start(|seen: Seen, mut stream| async move {
         let is_vendor = seen.head.contains("content-type: application/vnd.atp.v1+json");
         let vendor = "content-type: application/vnd.atp.v1+json\r\n";
-        let answer = match is_vendor {
-            true => reply("200 OK", vendor, RESPONSE),
-            false => reply("415 Unsupported Media Type", "", ""),
+        let answer = if is_vendor {
+            reply("200 OK", vendor, RESPONSE)
+        } else {
+            reply("415 Unsupported Media Type", "", "")
         };
         let _ = stream.write_all(answer.as_bytes()).await;
     })
