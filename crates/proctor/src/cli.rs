@@ -136,7 +136,7 @@ pub enum Command {
     #[command(subcommand, after_help = "Example:\n  proctor policy lint policy.yaml")]
     Policy(PolicyCommand),
     /// Run a suite of tests against an agent; exit 0 if it passes, 10 if not.
-    #[command(after_help = "Example:\n  proctor test suite.yaml --agent 'stdio:python3 agent.py'")]
+    #[command(after_help = "Example:\n  proctor test suite.yaml --agent stdio:./agent.sh")]
     Test(TestArgs),
     /// Check a trace or a recorded session against assertions; exit 0 if they hold, 10 if not.
     #[command(after_help = "Example:\n  proctor assert --trace trace.json --assertions assertions.yaml")]

@@ -11,7 +11,7 @@ use proctor_runner::agent::{self, Agent, resolve};
 use proctor_runner::results::SuiteResult;
 use proctor_runner::run::Surroundings;
 use proctor_runner::suite::{
-    LoadOptions, Loaded, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load,
+    AgentKind, LoadOptions, Loaded, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load,
 };
 use proctor_runner::suite_run::{Options, run_suite};
 use proctor_sandbox::{Features, Mode, Sandbox, private_paths, sweep};
@@ -28,6 +28,7 @@ const INTERRUPTED: u8 = 130;
 pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> Outcome {
     let loaded = read_suite(&arguments.suite)?;
     let suite = loaded.suite;
+    refuse_unsupported(&arguments.suite, &suite)?;
     let selected = select(&suite, arguments)?;
     if arguments.check {
         let text = format!(
@@ -96,6 +97,35 @@ fn read_suite(path: &Path) -> Result<Loaded, Failure> {
     Ok(loaded)
 }
 
+/// Refuses what a suite may say and this version does not do: leaving it out would make results that mean something else.
+fn refuse_unsupported(path: &Path, suite: &Suite) -> Result<(), Failure> {
+    let refusal = |at: proctor_runner::suite::Position, what: &str| {
+        format!("{}:{}:{}: {what} is not supported by this version", path.display(), at.line, at.column)
+    };
+    let mut mistakes = Vec::new();
+    for test in &suite.tests {
+        if !test.mock_tools.is_empty() {
+            mistakes.push(refusal(test.at, "`mock_tools`"));
+        }
+        if !test.approvals.is_empty() {
+            mistakes.push(refusal(test.at, "`approvals`"));
+        }
+    }
+    for agent in &suite.agents {
+        let inherits = match &agent.kind {
+            AgentKind::Cli(program) | AgentKind::Plain(program) => program.inherit_environment,
+            _ => false,
+        };
+        if inherits {
+            mistakes.push(refusal(agent.at, "`inherit_environment: true`"));
+        }
+        if agent.retry_count > 0 {
+            mistakes.push(refusal(agent.at, "`retry_count`"));
+        }
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(Failure::list(mistakes)) }
+}
+
 /// Numbers of the tests that the flags select.
 fn select(suite: &Suite, arguments: &TestArgs) -> Result<Vec<usize>, Failure> {
     let tags = arguments.tags.as_deref().map(TagFilter::parse).unwrap_or_default();
@@ -118,7 +148,10 @@ fn select(suite: &Suite, arguments: &TestArgs) -> Result<Vec<usize>, Failure> {
 }
 
 fn agent(suite: &Suite, directory: &Path, arguments: &TestArgs) -> Result<Agent, Failure> {
-    let given = match (&arguments.agent, suite.agents.as_slice()) {
+    // `PROCTOR_AGENT` is the caller's name in other commands, and clap hands it on to the flag of the same name.
+    let is_given = std::env::args_os()
+        .any(|word| word.to_str().is_some_and(|word| word == "--agent" || word.starts_with("--agent=")));
+    let given = match (arguments.agent.as_ref().filter(|_| is_given), suite.agents.as_slice()) {
         (Some(given), _) => given.as_str(),
         (None, [only]) => only.name.as_str(),
         (None, _) => {
