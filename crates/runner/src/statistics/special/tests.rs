@@ -6,7 +6,7 @@ use super::*;
 
 #[track_caller]
 fn assert_near(value: f64, expected: f64, tolerance: f64) {
-    assert!((value - expected).abs() <= tolerance * expected.abs().max(1e-3), "{value:e}, not {expected:e}");
+    assert!((value - expected).abs() <= tolerance * expected.abs().max(0.1), "{value:e}, not {expected:e}");
 }
 
 #[test]
