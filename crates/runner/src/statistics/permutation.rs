@@ -39,7 +39,9 @@ pub fn paired_permutation(differences: &[f64], draws: u32, seed: u64) -> Option<
     let mut signs = vec![0; pairs.len().div_ceil(64)];
     let mut extreme = 0_u32;
     for _ in 0..draws {
-        signs.iter_mut().for_each(|word| *word = random.next());
+        for word in &mut signs {
+            *word = random.next();
+        }
         extreme += u32::from(sums.sum(&signs).abs() >= observed);
     }
     let p = (f64::from(extreme) + 1.0) / (f64::from(draws) + 1.0);
