@@ -111,6 +111,9 @@ pub fn resolve(text: &str, named: &[suite::Agent], around: &Surroundings<'_>) ->
         "nop" => AgentSpec::Nop,
         "reference" => AgentSpec::Reference,
         _ => match text.split_once(':') {
+            Some(("stdio" | "plain", command)) if command.trim().is_empty() => {
+                return Err(AgentError::NoCommand(text.to_owned()));
+            }
             Some(("stdio", command)) => process(text, &split_words(command)?, false, around)?,
             Some(("plain", command)) => process(text, &split_words(command)?, true, around)?,
             Some(("http" | "https" | "ws" | "wss" | "grpc" | "grpcs", rest)) if rest.starts_with("//") => {

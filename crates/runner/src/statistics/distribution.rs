@@ -6,13 +6,13 @@ use super::special::{beta_regularised, ln_gamma};
 /// reserve for small quantiles.
 const HALVINGS: usize = 200;
 
-/// Probability that |T| of Student's distribution is at least |t|; 1 if an argument is no number.
+/// Probability that |T| of Student's distribution is at least |t|; 1 if `t` is no number, or `freedom` not positive and finite.
 pub fn student_t_two_sided(t: f64, freedom: f64) -> f64 {
     let t = t.abs();
     if t.is_infinite() {
         return 0.0;
     }
-    if t.is_nan() || freedom.is_nan() || freedom <= 0.0 {
+    if t.is_nan() || !freedom.is_finite() || freedom <= 0.0 {
         return 1.0;
     }
     let square = t * t;
@@ -31,7 +31,7 @@ pub fn student_t_upper(t: f64, freedom: f64) -> f64 {
     if t < 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The t below which Student's distribution has this probability.
+/// The t below which Student's distribution has this probability, between 0 and 1.
 pub fn student_t_quantile(probability: f64, freedom: f64) -> f64 {
     if probability < 0.5 {
         return -student_t_quantile(1.0 - probability, freedom);

@@ -67,8 +67,8 @@ fn beta_fraction(a: f64, b: f64, x: f64, complement: f64) -> f64 {
     let mut ratio = 1.0;
     let mut inverse = 1.0 / away(1.0 - (a + b) * x / (a + 1.0));
     let mut fraction = inverse;
-    // About the square root of the larger parameter is needed.
-    let terms = 200.0 + 20.0 * a.max(b).sqrt();
+    // About the square root of the larger parameter is needed; the bound is far above that of any number of runs.
+    let terms = (200.0 + 20.0 * a.max(b).sqrt()).min(1e6);
     let mut m = 1.0;
     while m <= terms {
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));

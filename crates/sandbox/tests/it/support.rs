@@ -65,6 +65,8 @@ impl Bench {
         let mut process = self.sandbox.spawn(spec).unwrap();
         drop(process.stdin.take());
         let (stdout, stderr) = drain(&mut process);
+        // Ended by itself or by a limit; only what it left behind is terminated.
+        let _ = process.wait(PATIENCE).unwrap();
         let exit = process.terminate(GRACE).unwrap();
         (exit, stdout.join().unwrap(), stderr.join().unwrap())
     }

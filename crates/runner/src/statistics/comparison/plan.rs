@@ -6,7 +6,7 @@ use super::input::Joined;
 use crate::statistics::distribution::{student_t_quantile, student_t_two_sided};
 use crate::statistics::permutation;
 use crate::statistics::sample::Moments;
-use crate::statistics::summary::CONFIDENCE;
+use crate::statistics::summary::{CONFIDENCE, Interval};
 
 /// Most runs that are proposed: nobody makes more of them.
 const MOST_RUNS: u32 = 10_000;
@@ -14,10 +14,18 @@ const MOST_RUNS: u32 = 10_000;
 /// Standard errors that an estimate falls short of its mean in one of five repetitions: the usual power of 80 %.
 const POWER: f64 = 0.841_621_233_572_914_2;
 
-/// The smallest number of runs for each test, in both results, that would decide in four of five repetitions if the observed means and
-/// deviations stay: the interval would exclude a loss of the margin, or a loss would be significant at `level`. An observed gain is not
-/// counted on. `None` if [`MOST_RUNS`] would not decide.
-pub(super) fn runs_to_decide(joined: &Joined<'_>, margin: f64, level: f64) -> Option<u32> {
+/// The smallest number of runs for each test, in both results, that would decide in four of five repetitions if the observed deviations
+/// stay; `None` if [`MOST_RUNS`] would not decide.
+///
+/// If the interval contains 0, the observed difference may be chance: these are the runs with which equal agents are found to have lost
+/// less than the margin, or, if the tests differ too much among themselves for that, with which the observed loss of a test would be
+/// significant at `level`. If the interval lies below 0, the observed loss is taken as it is, and either end counts.
+pub(super) fn runs_to_decide(
+    joined: &Joined<'_>,
+    interval: Option<Interval>,
+    margin: f64,
+    level: f64,
+) -> Option<u32> {
     let pairs: Vec<(Moments, Moments)> = joined
         .common()
         .filter_map(|(before, after)| Some((Moments::of(&before.scores)?, Moments::of(&after.scores)?)))
@@ -29,14 +37,23 @@ pub(super) fn runs_to_decide(joined: &Joined<'_>, margin: f64, level: f64) -> Op
         return (2..=MOST_RUNS).find(|runs| smallest_p(*runs) <= level);
     }
     let plan = Plan::new(&pairs)?;
-    let decides = |runs: u32| plan.excludes_loss(runs, margin) || plan.shows_loss(runs, level);
     let now = pairs.iter().map(|(before, after)| before.n.min(after.n)).min()?;
-    let mut low = u32::try_from(now).ok().filter(|now| *now < MOST_RUNS)? + 1;
-    let mut high = MOST_RUNS;
-    if !decides(high) {
+    let now = u32::try_from(now).ok()?;
+    if interval.is_some_and(|interval| interval.high < 0.0) {
+        let reserve = margin + plan.difference;
+        fewest(now, |runs| plan.excludes_loss(runs, reserve) || plan.shows_loss(runs, level))
+    } else {
+        fewest(now, |runs| plan.excludes_loss(runs, margin))
+            .or_else(|| fewest(now, |runs| plan.shows_loss(runs, level)))
+    }
+}
+
+/// The smallest number of runs above `now` that decides, if more runs never decide less.
+fn fewest(now: u32, decides: impl Fn(u32) -> bool) -> Option<u32> {
+    let (mut low, mut high) = (now.checked_add(1)?, MOST_RUNS);
+    if low > high || !decides(high) {
         return None;
     }
-    // More runs never decide less.
     while low < high {
         let middle = low.midpoint(high);
         if decides(middle) {
@@ -71,14 +88,18 @@ impl Plan {
         let mean = |values: &[f64]| Moments::of(values).map(|moments| moments.mean);
         let sums: Vec<f64> = tests.iter().filter_map(|(_, sum)| *sum).collect();
         let (among_tests, per_run) = if let Some(per_run) = mean(&sums) {
-            // What the runs' own variance does not explain is a difference among tests.
             let explained: Vec<f64> = pairs
                 .iter()
                 .filter_map(|(before, after)| {
                     Some(before.variance()? / before.n as f64 + after.variance()? / after.n as f64)
                 })
                 .collect();
-            ((spread - mean(&explained)?).max(0.0), per_run)
+            let explained = mean(&explained)?;
+            // What the runs' own variance does not explain is a difference among tests, unless it is within two standard deviations of
+            // a sample variance: chance among few tests must not look like a difference that runs cannot remove.
+            let chance = 2.0 * (2.0 / (tests.len() as f64 - 1.0).max(1.0)).sqrt();
+            let among_tests = if spread > explained * (1.0 + chance) { spread - explained } else { 0.0 };
+            (among_tests, per_run)
         } else {
             // Single runs have no variance of their own: all of the spread counts as theirs.
             let shares: Vec<f64> =
@@ -96,8 +117,8 @@ impl Plan {
         (((self.among_tests + self.per_run / runs) / tests).sqrt(), freedom)
     }
 
-    /// Whether the interval would end above a loss of the margin, with runs that could show a loss.
-    fn excludes_loss(&self, runs: u32, margin: f64) -> bool {
+    /// Whether the interval would reach less than `reserve` below its middle, with runs that could show a loss.
+    fn excludes_loss(&self, runs: u32, reserve: f64) -> bool {
         let is_testable =
             smallest_p(runs) <= SIGNIFICANCE || permutation::smallest_p(self.tests.len()) <= SIGNIFICANCE;
         let (error, freedom) = self.error(runs);
@@ -106,7 +127,7 @@ impl Plan {
         } else {
             0.0
         };
-        is_testable && reach < self.difference.min(0.0) + margin
+        is_testable && reach < reserve
     }
 
     /// Whether the loss of the suite or of a test would be significant.

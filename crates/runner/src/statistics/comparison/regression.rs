@@ -73,8 +73,8 @@ pub enum Regression {
     Undecided {
         /// Interval of the mean difference in score.
         interval: Option<Interval>,
-        /// Runs for each test, in both results, that would decide in four of five repetitions if the observed means and deviations
-        /// stay; `None` if no number up to 10,000 would, or nothing was compared.
+        /// Runs for each test, in both results, that would decide in four of five repetitions if the observed deviations stay; `None` if
+        /// no number up to 10,000 would, or nothing was compared.
         runs: Option<u32>,
     },
 }
@@ -105,5 +105,5 @@ pub(super) fn decide(
     // With more runs every effect on a test is a hypothesis; of the suite's effects those with enough tests.
     let hypotheses = in_tests.count() + suite.iter().filter(|effect| effect.is_testable()).count();
     let level = SIGNIFICANCE / hypotheses.max(1) as f64;
-    Regression::Undecided { interval, runs: plan::runs_to_decide(joined, rule.margin(), level) }
+    Regression::Undecided { interval, runs: plan::runs_to_decide(joined, interval, rule.margin(), level) }
 }

@@ -1,5 +1,7 @@
 #![expect(clippy::float_cmp, reason = "these values are exact")]
 
+use std::slice;
+
 use super::*;
 use crate::statistics::summary::Interval;
 
@@ -139,10 +141,7 @@ fn nothing_compared_is_undecided() {
     assert_eq!(compare(&[runs("a", 5, 0)], &[runs("b", 5, 0)]).regression, nothing);
     assert_eq!(compare(&[runs("a", 0, 0)], &[runs("a", 0, 0)]).regression, nothing);
     let no_numbers = scored("a", &[f64::NAN, f64::INFINITY]);
-    assert_eq!(
-        compare(std::slice::from_ref(&no_numbers), std::slice::from_ref(&no_numbers)).regression,
-        nothing
-    );
+    assert_eq!(compare(slice::from_ref(&no_numbers), slice::from_ref(&no_numbers)).regression, nothing);
 }
 
 #[test]
@@ -150,8 +149,7 @@ fn the_margin_decides_what_must_be_excluded() {
     // The interval of the only test is that of Welch's test.
     let before = scored("a", &[80.0, 82.0, 84.0, 86.0, 88.0]);
     let after = scored("a", &[79.0, 82.0, 83.0, 86.0, 87.0]);
-    let strict =
-        Comparison::new(std::slice::from_ref(&before), std::slice::from_ref(&after), &Rule::default());
+    let strict = compare(slice::from_ref(&before), slice::from_ref(&after));
     let Regression::Undecided { interval: Some(interval), runs: Some(runs) } = strict.regression else {
         panic!("{strict:?}")
     };

@@ -74,7 +74,7 @@ tests:
 24:5: $.tests[0]: unknown key `nmae` in a test; did you mean `name`?
 25:25: $.tests[0].task.description: the text is blank; write something
 25:43: $.tests[0].task.input_data: `request_preparer` is not supported; prepare the run with `setup` and `workspace_fixture`
-25:86: $.tests[0].task.expected_artifacts[0]: expected a string or a mapping, found a number
+25:86: $.tests[0].task.expected_artifacts[0]: expected a string or a mapping, found a number; put it in quotes
 26:11: $.tests[0].mode: `mode: handoff` is not supported: a test runs one agent
 27:11: $.tests[0].runs: expected a whole number from 1 to 10000, found `0`
 28:16: $.tests[0].pass_rate: expected a number from 0 to 1, found `2`
