@@ -78,16 +78,16 @@ impl<'a> Evidence<'a> {
 
 impl<'a> Artifact<'a> {
     /// Path, else name.
-    pub(super) fn identity(&self) -> Option<&'a str> {
+    pub(super) fn identity(self) -> Option<&'a str> {
         self.0.get("path").or_else(|| self.0.get("name")).and_then(Json::as_str)
     }
 
-    pub(super) fn data(&self) -> Option<&'a Json> {
+    pub(super) fn data(self) -> Option<&'a Json> {
         self.0.get("data").filter(|data| !data.is_null())
     }
 
     /// Content, else data, else the file of the workspace that the artifact names.
-    pub(super) fn text(&self, files: &dyn Files) -> Result<Option<String>, CheckError> {
+    pub(super) fn text(self, files: &dyn Files) -> Result<Option<String>, CheckError> {
         if let Some(content) = self.0.get("content").and_then(Json::as_str).filter(|text| !text.is_empty()) {
             return Ok(Some(content.to_owned()));
         }

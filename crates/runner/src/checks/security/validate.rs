@@ -38,7 +38,7 @@ fn has_valid_check_digit(found: &str) -> bool {
             (_, doubled) => doubled,
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// The areas 000, 666 and from 900 on, the group 00 and the serial 0000 are never assigned.
