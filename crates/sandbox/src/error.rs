@@ -82,7 +82,7 @@ pub enum Step {
     Masks,
     /// Opening writable folders.
     Writable,
-    /// Filling the Landlock ruleset.
+    /// Filling the set of Landlock rules.
     LandlockRules,
     /// Creating the program's process.
     Fork,
@@ -94,7 +94,7 @@ pub enum Step {
     ResourceLimits,
     /// Giving up the ways to new privileges.
     Privileges,
-    /// Applying the Landlock ruleset.
+    /// Applying the Landlock rules.
     Landlock,
     /// Dropping capabilities.
     Capabilities,

@@ -41,7 +41,7 @@ pub(crate) struct Rule {
     pub(crate) allowed: u64,
 }
 
-/// Ruleset that is still empty, and the rules that the child adds once its mounts are in place.
+/// Landlock rules: an empty set, and the rules that the child adds once its mounts are in place.
 #[derive(Debug)]
 pub(crate) struct Ruleset {
     pub(crate) descriptor: OwnedFd,
@@ -62,7 +62,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Ruleset {
-    /// Creates the ruleset and works its rules out.
+    /// Creates the set and works its rules out.
     pub(crate) fn new(wanted: &Wanted<'_>) -> Call<Self> {
         let version = wanted.version;
         let mut writing = WRITE_FILE | CHANGE_FOLDER;

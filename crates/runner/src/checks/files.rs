@@ -31,6 +31,13 @@ pub enum PathError {
     Outside(String),
 }
 
+/// Whether a path is absolute on some system: a suite means the same everywhere.
+fn is_absolute(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    let has_drive = bytes.get(1) == Some(&b':') && bytes.first().is_some_and(u8::is_ascii_alphabetic);
+    path.starts_with(['/', '\\', '~']) || has_drive
+}
+
 impl WorkspacePath {
     /// Reads a path.
     ///
@@ -49,10 +56,7 @@ impl WorkspacePath {
         if written.contains('\0') {
             return Err(PathError::Nul);
         }
-        let bytes = written.as_bytes();
-        // A drive letter is refused on every system, so that a suite means the same everywhere.
-        let has_drive = bytes.get(1) == Some(&b':') && bytes.first().is_some_and(u8::is_ascii_alphabetic);
-        if written.starts_with(['/', '\\', '~']) || has_drive {
+        if is_absolute(written) {
             return Err(PathError::Absolute(written.to_owned()));
         }
         if written.split(['/', '\\']).any(|segment| segment == "..") {
@@ -60,7 +64,12 @@ impl WorkspacePath {
         }
         let segments: Vec<&str> =
             written.split('/').filter(|segment| !segment.is_empty() && *segment != ".").collect();
-        Ok(WorkspacePath(if segments.is_empty() { ".".to_owned() } else { segments.join("/") }))
+        let path = if segments.is_empty() { ".".to_owned() } else { segments.join("/") };
+        // Without its `./` a path may be absolute for another system.
+        if is_absolute(&path) {
+            return Err(PathError::Absolute(written.to_owned()));
+        }
+        Ok(WorkspacePath(path))
     }
 
     /// The workspace itself.

@@ -71,7 +71,7 @@ pub(crate) fn gamma_half_step(x: f64) -> f64 {
     (ln_gamma(x) - ln_gamma(x - 0.5)).exp()
 }
 
-/// The point of an interval at which a predicate that is true on its left becomes false.
+/// The point of an interval at which a condition that is true on its left becomes false.
 fn bisect(mut low: f64, mut high: f64, is_left: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);

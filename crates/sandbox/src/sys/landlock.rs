@@ -1,4 +1,4 @@
-//! Landlock rulesets.
+//! Landlock rules.
 
 use super::{Call, Errno, check, files};
 use std::ffi::CStr;
@@ -40,7 +40,7 @@ pub(crate) fn version() -> Call<u32> {
     u32::try_from(version).map_err(|_| Errno(libc::EIO))
 }
 
-/// Creates an empty ruleset that handles the given accesses.
+/// Creates an empty set of rules that handles the given accesses.
 pub(crate) fn create(filesystem: u64, network: u64, scoped: u64) -> Call<OwnedFd> {
     let attributes = RulesetAttributes { filesystem, network, scoped };
     let fd = check(unsafe {
@@ -78,7 +78,7 @@ pub(crate) fn allow_port(ruleset: RawFd, port: u16, allowed: u64) -> Call<()> {
     .map(drop)
 }
 
-/// Puts the calling process under a ruleset, for good.
+/// Restricts the calling process by a set of rules, for good.
 pub(crate) fn restrict_self(ruleset: RawFd) -> Call<()> {
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0_u32) }).map(drop)
 }

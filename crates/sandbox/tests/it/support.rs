@@ -14,6 +14,8 @@ pub(crate) const MARK: &str = "SANDBOX_TEST_MARK";
 
 /// Grace period of runs that end by themselves.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
+/// Time limit of a program that ends by itself.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Folder for runs, sandbox, and the workspace of a run.
 pub(crate) struct Bench {

@@ -99,7 +99,7 @@ pub enum OutputError {
     Read(String),
 }
 
-/// The start of a text, with a mark where it was cut. Control characters are escaped: the text comes from an agent and is shown.
+/// The start of a text, with `…` where it was cut. Control characters are escaped: the text comes from an agent and is shown.
 pub(super) fn start_of(text: &[u8], limit: usize) -> String {
     let cut = text.get(..limit).unwrap_or(text);
     let mut start: String = String::from_utf8_lossy(cut)

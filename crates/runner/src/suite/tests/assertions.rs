@@ -41,7 +41,7 @@ fn mistakes_in_configurations_are_found_at_load() {
             "unknown key `must_use_tool` in the config of `behavior`; did you mean `must_use_tools`?",
         ),
         ("behavior", "{no_errors: false}", "`no_errors: false` checks nothing; write `true`, or remove it"),
-        ("behavior", "{check: errors}", ".config.check: unknown value `errors`; known are `no_errors`"),
+        ("behavior", "{check: errors}", ".config.check: unknown value `errors`; did you mean `no_errors`?"),
         ("behavior", "{tool_call_order: any}", "has no rule"),
         (
             "behavior",
