@@ -74,6 +74,10 @@ pub struct Outcome {
     pub binding: Option<&'static str>,
 }
 
+/// Binding of an outcome whose decision was to ask, when a test run answered in place of an approver. Only doors of test runs set it, after
+/// an observation of that answer; such an outcome is no violation of the decision.
+pub const SIMULATED_APPROVAL: &str = "simulated_approval";
+
 /// The members of [`Report::Observation`].
 struct Observed {
     code: String,
@@ -329,9 +333,11 @@ impl Engine {
         if let Some(binding) = outcome.binding {
             body.push("binding", binding);
         }
+        let is_let_through = asked.decision.is_some_and(Effect::lets_through);
+        let is_approved = asked.decision == Some(Effect::Ask) && outcome.binding == Some(SIMULATED_APPROVAL);
         // What was denied and done all the same is billed in full, and an alarm.
-        let denied = !asked.decision.is_some_and(Effect::lets_through);
-        let reserved = if denied { Vec::new() } else { asked.amounts };
+        let denied = !is_let_through && !is_approved;
+        let reserved = if is_let_through { asked.amounts } else { Vec::new() };
         let amounts = differences(&reserved, outcome.tokens, outcome.cost_usd);
         let mut records = vec![RecordDraft::new(envelope.clone(), Some(body.to_string().into_bytes()))];
         if !amounts.is_empty() {
