@@ -5,6 +5,7 @@ use proctor_core::decision::Effect;
 use proctor_core::id::SessionId;
 use proctor_core::json::Json;
 use proctor_core::record::{Amount, Envelope, RecordKind};
+use proctor_core::time::Timestamp;
 use proctor_core::trace::{Step, StepKind, Trace};
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Field, Filter, Order};
@@ -120,8 +121,18 @@ fn spend(trace: &mut Trace, amounts: &[Amount], back: bool) {
 fn add_outcome(trace: &mut Trace, body: &Json, envelope: &Envelope) {
     let of = envelope.links.first().copied().unwrap_or_default();
     // Steps stand in the order of their sequences.
-    let step = trace.steps.binary_search_by_key(&of, |step| step.sequence).ok();
-    let Some(step) = step.and_then(|at| trace.steps.get_mut(at)) else { return };
+    let at = match trace.steps.binary_search_by_key(&of, |step| step.sequence) {
+        Ok(at) => at,
+        Err(at) if member(body, "binding") == crate::SIMULATED_APPROVAL => {
+            let asked = |action: &Json| action.get("sequence").and_then(Json::as_u64) == Some(of);
+            let Some(index) = trace.denied.iter().position(asked) else { return };
+            let action = trace.denied.remove(index);
+            trace.steps.insert(at, step(of, &action, action.get("args").cloned(), envelope.time));
+            at
+        }
+        Err(_) => return,
+    };
+    let Some(step) = trace.steps.get_mut(at) else { return };
     step.ended = Some(envelope.time);
     let Some(result) = body.get("result") else { return };
     if step.kind == StepKind::LlmCall
@@ -144,30 +155,35 @@ fn add_decision(trace: &mut Trace, sequence: u64, body: &Json, envelope: &Envelo
         return;
     }
     spend(trace, &envelope.amounts, false);
-    let kind = match member(&action, "kind").parse() {
-        Ok(ActionKind::LlmCall) => StepKind::LlmCall,
-        Ok(ActionKind::AgentSpawn) => StepKind::AgentCall,
-        _ => StepKind::ToolCall,
-    };
-    // A step has a name, whatever the action did not say.
-    let named = ["tool", "name", "model", "kind"].iter().map(|name| member(&action, name));
-    let name = named.into_iter().find(|name| !name.trim().is_empty()).unwrap_or("action");
-    let alias = Some(member(&action, "name")).filter(|alias| *alias != name).unwrap_or_default();
     let mut holder = Json::object().with("args", action.get("args").cloned().unwrap_or_default());
     for change in body.pointer("/decision/changes").and_then(Json::as_array).unwrap_or_default() {
         let replacement = change.get("replacement").cloned().unwrap_or_default();
         proctor_policy::json_path::put(member(change, "path"), &mut holder, replacement);
     }
-    trace.steps.push(Step {
+    trace.steps.push(step(sequence, &action, holder.get("args").cloned(), envelope.time));
+}
+
+/// The step that an action is, with the arguments that it was done with.
+fn step(sequence: u64, action: &Json, args: Option<Json>, started: Timestamp) -> Step {
+    let kind = match member(action, "kind").parse() {
+        Ok(ActionKind::LlmCall) => StepKind::LlmCall,
+        Ok(ActionKind::AgentSpawn) => StepKind::AgentCall,
+        _ => StepKind::ToolCall,
+    };
+    // A step has a name, whatever the action did not say.
+    let named = ["tool", "name", "model", "kind"].iter().map(|name| member(action, name));
+    let name = named.into_iter().find(|name| !name.trim().is_empty()).unwrap_or("action");
+    let alias = Some(member(action, "name")).filter(|alias| *alias != name).unwrap_or_default();
+    Step {
         sequence,
         kind,
         name: name.to_owned(),
         alias: alias.to_owned(),
-        args: holder.get("args").cloned().unwrap_or_default(),
+        args: args.unwrap_or_default(),
         result: Json::Null,
-        started: envelope.time,
+        started,
         ended: None,
-    });
+    }
 }
 
 fn member<'a>(value: &'a Json, name: &str) -> &'a str {

@@ -47,25 +47,25 @@ impl End {
 
 impl Shared {
     /// Carries out a call. Returns the reply.
-    pub(crate) async fn call(&self, call: Call) -> Reply {
+    pub(crate) async fn call(&self, call: &Call) -> Reply {
         let started = Instant::now();
-        let index = match self.begin(&call).await {
+        let index = match self.begin(call).await {
             Ok(index) => index,
             Err(reply) => return reply,
         };
-        let end = self.decide_and_run(&call).await;
+        let end = self.decide_and_run(call).await;
         self.end(index, started.elapsed(), end)
     }
 
     /// Refuses a call whose body cannot be read.
-    pub(crate) async fn malformed(&self, call: Call, problem: String) -> Reply {
+    pub(crate) async fn malformed(&self, call: &Call, problem: String) -> Reply {
         let started = Instant::now();
-        let index = match self.begin(&call).await {
+        let index = match self.begin(call).await {
             Ok(index) => index,
             Err(reply) => return reply,
         };
         let reply = Reply::error(problem.as_str(), ErrorCode::InvalidRequest, None);
-        let outcome = self.record_refusal(&call, "malformed", problem).await;
+        let outcome = self.record_refusal(call, "malformed", problem).await;
         let end = End { outcome, ..End::refused(reply, CallStatus::Malformed) };
         self.end(index, started.elapsed(), end)
     }
@@ -144,7 +144,7 @@ impl Shared {
                 (changed, result)
             }
             Err(problem) => {
-                let reply = refused(&decided, &problem);
+                let reply = refused(&decided, &problem.to_string());
                 (None, (reply, CallStatus::Failed))
             }
         };
@@ -153,11 +153,10 @@ impl Shared {
     }
 
     fn action(&self, call: &Call, input: &Json) -> Action {
-        let args = self.run.without_secrets(wrapped(input.clone()));
         Action {
             kind: ActionKind::ToolCall,
-            name: call.tool.clone(),
-            args,
+            name: self.run.text_without_secrets(&call.tool),
+            args: self.run.without_secrets(wrapped(input.clone())),
             door: DOOR.to_owned(),
             ..Action::default()
         }
@@ -182,16 +181,20 @@ impl Shared {
 
     /// Calls the backend within the time limit.
     async fn run_tool(&self, tool: &str, input: Json) -> (Reply, CallStatus) {
+        let stopped = || {
+            let reply = Reply::error("the run ended before the tool did", ErrorCode::Timeout, None);
+            (reply, CallStatus::Stopped)
+        };
+        if self.stop.is_cancelled() {
+            return stopped();
+        }
         let (backend, name) = (Arc::clone(&self.backend), tool.to_owned());
         // A task of its own: a tool that panics fails, and the endpoint goes on.
         let task = tokio::spawn(async move { backend.call(&name, &input).await });
         let running = tokio::time::timeout(self.run.call_timeout, AbortOnDropHandle::new(task));
         let result = tokio::select! {
             result = running => result,
-            () = self.stop.cancelled() => {
-                let reply = Reply::error("the run ended before the tool did", ErrorCode::Timeout, None);
-                return (reply, CallStatus::Stopped);
-            }
+            () = self.stop.cancelled() => return stopped(),
         };
         match result {
             Ok(Ok(ToolResult::Success(output))) => (Reply::success(output), CallStatus::Success),
@@ -256,13 +259,19 @@ impl Shared {
             about.push("task_id", task_id.as_str());
         }
         if let Some(input) = &call.input {
-            about.push("input", bounded(self.run.without_secrets(input.clone())));
+            about.push("input", input.clone());
         }
-        let refusal = Refusal { code, problem, about };
+        let problem = self.run.text_without_secrets(&problem);
+        let refusal = Refusal { code, problem, about: bounded(self.run.without_secrets(about)) };
         let recorded = self.decider.refusal(&self.run, refusal).await;
         recorded.map_err(|error| log::warn!("a refused tool call is not on record: {error}")).ok()
     }
 }
+
+/// A change of the policy's that the arguments of a call cannot take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the policy's change of {} cannot be made in this call", quoted(.0))]
+struct ImpossibleChange(String);
 
 /// The reply to a call that the policy does not let through.
 fn refused(decided: &Decided, problem: &str) -> Reply {
@@ -277,7 +286,7 @@ fn refused(decided: &Decided, problem: &str) -> Reply {
 
 /// The input with the changes of a decision; none if there are none. A change that cannot be made is an error: the call must not happen
 /// without it.
-fn changed(input: &Json, decided: &Decided) -> Result<Option<Json>, String> {
+fn changed(input: &Json, decided: &Decided) -> Result<Option<Json>, ImpossibleChange> {
     if decided.changes.is_empty() {
         return Ok(None);
     }
@@ -287,7 +296,7 @@ fn changed(input: &Json, decided: &Decided) -> Result<Option<Json>, String> {
         if !is_argument
             || !proctor_policy::json_path::put(&change.path, &mut holder, change.replacement.clone())
         {
-            return Err(format!("the policy's change of {} cannot be made", quoted(&change.path)));
+            return Err(ImpossibleChange(change.path.clone()));
         }
     }
     let mut args = holder.get("args").cloned().unwrap_or_default();

@@ -120,7 +120,7 @@ struct List {
 pub(crate) struct CallIndex(usize);
 
 impl Calls {
-    /// Adds a call that begins; none if the run has made as many calls as it may.
+    /// Adds a call that begins; an error if the run has made as many calls as it may.
     pub(crate) fn begin(
         &self,
         received: Timestamp,
@@ -193,7 +193,8 @@ impl Calls {
     /// Clears the listing. Returns the number of calls that were in it.
     pub(crate) fn clear(&self) -> usize {
         let mut list = self.lock();
-        let cleared = list.calls.len() - list.listed_from.min(list.calls.len());
+        let listed = list.calls.get(list.listed_from..).unwrap_or_default();
+        let cleared = listed.iter().filter(|call| call.reply.is_some()).count();
         list.listed_from = list.calls.len();
         cleared
     }

@@ -98,7 +98,7 @@ impl Decider {
     ) -> Result<u64, RecordError> {
         let mut data = Json::object()
             .with("approved", is_approved)
-            .with("reason", run.without_secrets(reason.into()))
+            .with("reason", run.text_without_secrets(reason))
             .with("rule", decision.rule.as_str());
         if let Some((id, _)) = decision.record {
             data.push("decision_id", id.to_string());
@@ -112,11 +112,7 @@ impl Decider {
     /// Records a refused call. Returns the sequence of its first record.
     pub(crate) async fn refusal(&self, run: &Run, refusal: Refusal) -> Result<u64, RecordError> {
         let Refusal { code, problem, about } = refusal;
-        let problem = match run.without_secrets(problem.into()) {
-            Json::String(problem) => problem,
-            _ => String::new(),
-        };
-        let data = about.with("code", code).with("problem", problem.as_str());
+        let data = Json::object().with("code", code).with("problem", problem.as_str()).with("call", about);
         match self {
             Decider::Engine(engine) => {
                 engine::observe(engine, run, REFUSED, data, vec![(code, problem)]).await

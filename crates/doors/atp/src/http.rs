@@ -69,10 +69,9 @@ async fn call(shared: &Shared, route: &Route, head: &Parts, body: Body) -> Respo
     let (status, problem) = match read {
         Ok(body) => match Call::read(route, &body) {
             Ok(call) => {
+                // The text is not needed while the tool works.
                 drop(body);
-                let shape = Call { input: None, ..call.clone() };
-                let reply = shared.call(call).await;
-                return ok(&reply.to_json(&shape));
+                return ok(&shared.call(&call).await.to_json(&call));
             }
             Err(error @ ReadError::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
             Err(error) => (StatusCode::BAD_REQUEST, error.to_string()),
@@ -89,7 +88,7 @@ async fn call(shared: &Shared, route: &Route, head: &Parts, body: Body) -> Respo
     };
     let shape = if named.is_some() { CallShape::Document } else { CallShape::Released };
     let call = Call { tool: named.cloned().unwrap_or_default(), input: None, task_id: None, shape };
-    let reply = shared.malformed(call.clone(), problem).await;
+    let reply = shared.malformed(&call, problem).await;
     json_response(status, reply.to_json(&call).to_string())
 }
 

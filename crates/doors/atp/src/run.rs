@@ -102,4 +102,13 @@ impl Run {
             None => value,
         }
     }
+
+    /// A text as it may be recorded.
+    pub(crate) fn text_without_secrets(&self, text: &str) -> String {
+        match self.without_secrets(text.into()) {
+            Json::String(text) => text,
+            // A callback that makes something else of a text leaves nothing that is known to be free of secrets.
+            _ => String::new(),
+        }
+    }
 }

@@ -8,10 +8,9 @@ use proctor_core::digest::Digest;
 use proctor_core::json::{Json, JsonError};
 use proctor_core::{canonical, quoted};
 use proctor_net::lines::{self, Line};
-use proctor_wire::atp::ErrorCode;
-use proctor_wire::atp::ReadError;
 use proctor_wire::atp::limits::{MAX_MESSAGE, MAX_VALUES};
 use proctor_wire::atp::tool::Reply;
+use proctor_wire::atp::{ErrorCode, ReadError};
 
 use super::{CallFuture, ToolBackend, ToolInfo, ToolResult, from_reply};
 use crate::run::SecretCutter;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_core::record::RecordKind;
-use proctor_door_atp::{ApprovalAnswer, CallStatus, Run};
+use proctor_door_atp::{ApprovalAnswer, CallStatus, Question, RecordedCall, Run};
 
 use crate::fixture::{POLICY, bench, bench_with, json};
 
@@ -57,7 +57,7 @@ async fn a_question_that_nobody_answers_is_a_refusal() {
 
 fn answering(is_approved: bool) -> impl FnOnce(&mut Run) {
     move |run| {
-        run.approvals = Some(Arc::new(move |question| {
+        run.approvals = Some(Arc::new(move |question: &Question<'_>| {
             assert_eq!((question.tool, question.rule), ("mail", "ask-mail"));
             Some(ApprovalAnswer { is_approved, reason: "by the suite".to_owned() })
         }));
@@ -75,6 +75,11 @@ async fn approvals_of_the_run_let_a_call_happen_and_are_on_record() {
     assert_eq!(records[1].1["data"]["approved"].as_bool(), Some(true));
     assert_eq!(records[1].1["data"]["decision_id"].as_str(), Some(records[0].0.id.to_string().as_str()));
     assert_eq!(records[2].1["binding"], "simulated_approval");
+    let reader = bench.engine.ledger().reader();
+    let trace = proctor_engine::traces::read_trace(&reader, records[0].0.session.unwrap()).unwrap();
+    let steps: Vec<&str> = trace.steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!((steps.as_slice(), trace.denied.len()), (&["mail"][..], 0), "the call was made");
+    assert_eq!(trace.steps[0].result, json(r#"{"to":"a"}"#));
     assert_eq!(bench.door.finish().await.calls[0].decision.as_ref().unwrap().effect, Effect::Ask);
 }
 
@@ -112,7 +117,8 @@ async fn credentials_are_cut_from_the_arguments_and_from_the_ledger() {
 #[tokio::test]
 async fn secrets_of_the_run_reach_the_tool_and_not_the_ledger() {
     let bench = bench_with(POLICY, |run| {
-        run.cut_secrets = Some(Arc::new(|value| json(&value.to_string().replace("hunter2hunter2", "[cut]"))));
+        run.cut_secrets =
+            Some(Arc::new(|value: Json| json(&value.to_string().replace("hunter2hunter2", "[cut]"))));
     });
     let reply = bench.call("echo", r#"{"password":"hunter2hunter2"}"#).await;
     assert_eq!(reply["output"]["password"], "hunter2hunter2");
@@ -133,7 +139,10 @@ async fn inputs_that_are_no_objects_reach_the_tool_as_they_are() {
 async fn failures_of_tools_are_outcomes() {
     let bench = bench_with(POLICY, |run| run.call_timeout = Duration::from_millis(50));
     let failed = bench.call("fail", "{}").await;
-    assert_eq!((&failed["error"], &failed["error_code"]), (&"the disk is full".into(), &"TOOL_ERROR".into()));
+    assert_eq!(
+        (failed["error"].as_str(), failed["error_code"].as_str()),
+        (Some("the disk is full"), Some("TOOL_ERROR"))
+    );
     assert_eq!(failed["output"], "half");
     assert_eq!(bench.call("panic", "{}").await["error_code"], "INTERNAL_ERROR");
     assert_eq!(bench.call("hang", "{}").await["error_code"], "TIMEOUT");
@@ -153,7 +162,7 @@ async fn parallel_calls_are_each_recorded_once() {
     let seen: Arc<Mutex<usize>> = Arc::default();
     let counted = Arc::clone(&seen);
     let bench = bench_with(POLICY, move |run| {
-        run.on_call = Some(Arc::new(move |_| *counted.lock().unwrap() += 1));
+        run.on_call = Some(Arc::new(move |_: &RecordedCall| *counted.lock().unwrap() += 1));
     });
     let bench = Arc::new(bench);
     let calls: Vec<_> = (0..40)

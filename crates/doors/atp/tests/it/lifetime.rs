@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use proctor_door_atp::CallStatus;
+use proctor_door_atp::{CallStatus, RecordedCall};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -49,7 +49,7 @@ async fn a_caller_that_goes_away_leaves_a_complete_record() {
     let seen = Arc::clone(&ended);
     let bench = bench_with(POLICY, move |run| {
         run.grace = LONG;
-        run.on_call = Some(Arc::new(move |call| seen.lock().unwrap().push(call.status)));
+        run.on_call = Some(Arc::new(move |call: &RecordedCall| seen.lock().unwrap().push(call.status)));
     });
     let rest = bench.door.url().strip_prefix("http://").unwrap();
     let (host, secret) = rest.split_once('/').unwrap();

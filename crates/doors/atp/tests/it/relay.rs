@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_door_atp::{ApprovalAnswer, CallStatus, Decider, RelayedDecider, Run};
+use proctor_door_atp::{ApprovalAnswer, CallStatus, Decider, Question, RelayedDecider, Run};
 use proctor_door_gate::RelayedGate;
 use proctor_engine::Engine;
 use proctor_engine::access::{Access, Relay};
@@ -48,7 +48,7 @@ async fn the_owner_decides_and_records_for_a_relay() {
     let allowed = ["echo", "delete", "limited", "mail"].map(str::to_owned).to_vec();
     let run = Run {
         allowed_tools: Some(allowed),
-        approvals: Some(Arc::new(move |_| Some(answer.clone()))),
+        approvals: Some(Arc::new(move |_: &Question<'_>| Some(answer.clone()))),
         ..run()
     };
     let door = open(run, decider, Arc::new(Tools::default()));
