@@ -51,7 +51,7 @@ impl Shared {
         let started = Instant::now();
         let index = match self.begin(call).await {
             Ok(index) => index,
-            Err(reply) => return reply,
+            Err(reply) => return *reply,
         };
         let end = self.decide_and_run(call).await;
         self.end(index, started.elapsed(), end)
@@ -62,7 +62,7 @@ impl Shared {
         let started = Instant::now();
         let index = match self.begin(call).await {
             Ok(index) => index,
-            Err(reply) => return reply,
+            Err(reply) => return *reply,
         };
         let reply = Reply::error(problem.as_str(), ErrorCode::InvalidRequest, None);
         let outcome = self.record_refusal(call, "malformed", problem).await;
@@ -78,7 +78,7 @@ impl Shared {
     }
 
     /// Lists a call that begins; the reply of refusal if the run has made as many calls as it may.
-    async fn begin(&self, call: &Call) -> Result<CallIndex, Reply> {
+    async fn begin(&self, call: &Call) -> Result<CallIndex, Box<Reply>> {
         let begun = self.calls.begin(self.clock.now(), call.clone(), self.run.max_calls);
         let over_limit = match begun {
             Ok(index) => return Ok(index),
@@ -88,7 +88,7 @@ impl Shared {
         if over_limit.is_first {
             self.record_refusal(call, "too_many_calls", problem.clone()).await;
         }
-        Err(Reply::error(problem, ErrorCode::BudgetExceeded, None))
+        Err(Box::new(Reply::error(problem, ErrorCode::BudgetExceeded, None)))
     }
 
     fn end(&self, index: CallIndex, duration: Duration, end: End) -> Reply {
@@ -131,7 +131,7 @@ impl Shared {
             Effect::Allow | Effect::Modify | Effect::Redact => false,
             Effect::Ask => match self.approve(call, &input, &decided).await {
                 Ok(()) => true,
-                Err(reply) => return End { decision, ..End::refused(reply, CallStatus::NotApproved) },
+                Err(reply) => return End { decision, ..End::refused(*reply, CallStatus::NotApproved) },
             },
             Effect::Deny | Effect::Defer => {
                 let reply = refused(&decided, &decided.record.reason);
@@ -163,20 +163,20 @@ impl Shared {
     }
 
     /// Asks the run's approvals. The reply of refusal if they do not approve.
-    async fn approve(&self, call: &Call, input: &Json, decided: &Decided) -> Result<(), Reply> {
+    async fn approve(&self, call: &Call, input: &Json, decided: &Decided) -> Result<(), Box<Reply>> {
         let record = &decided.record;
         let question = Question { tool: &call.tool, input, rule: &record.rule, reason: &record.reason };
         let answer = self.run.approvals.as_ref().and_then(|approvals| approvals(&question));
         let Some(ApprovalAnswer { is_approved, reason }) = answer else {
             let problem = format!("an approval is needed, and the run has none: {}", record.reason);
-            return Err(refused(decided, &problem));
+            return Err(Box::new(refused(decided, &problem)));
         };
         let recorded = self.decider.approval(&self.run, record, is_approved, &reason).await;
         if !is_approved {
-            return Err(refused(decided, &format!("not approved: {reason}")));
+            return Err(Box::new(refused(decided, &format!("not approved: {reason}"))));
         }
         // What is not on record is not let through.
-        recorded.map(|_| ()).map_err(|error| refused(decided, &format!("not recorded: {error}")))
+        recorded.map(|_| ()).map_err(|error| Box::new(refused(decided, &format!("not recorded: {error}"))))
     }
 
     /// Calls the backend within the time limit.

@@ -35,10 +35,10 @@ async fn an_allowed_call_runs_and_is_one_decision_and_one_outcome() {
 #[tokio::test]
 async fn a_denied_call_does_not_run() {
     let bench = bench();
-    let reply = bench.call("delete", "{}").await;
+    let reply = bench.call("purge", "{}").await;
     assert_eq!((reply["status"].as_str(), reply["error_code"].as_str()), (Some("error"), Some("TOOL_ERROR")));
-    assert_eq!(reply["error_details"]["rule"], "no-deleting");
-    assert_eq!(reply["error_details"]["reason"], "Nothing is deleted.");
+    assert_eq!(reply["error_details"]["rule"], "no-purging");
+    assert_eq!(reply["error_details"]["reason"], "Nothing is purged.");
     assert!(bench.tools.seen.lock().unwrap().is_empty());
     assert_eq!(bench.kinds(), ["decision deny"]);
     assert_eq!(bench.door.finish().await.calls[0].status, CallStatus::Denied);

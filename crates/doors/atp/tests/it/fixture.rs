@@ -26,7 +26,7 @@ pub(crate) const POLICY: &str = r#"
 version: "1"
 default: allow
 rules:
-  - { id: no-deleting, when: 'action.tool == "delete"', then: deny, reason: Nothing is deleted. }
+  - { id: no-purging, when: 'action.tool == "purge"', then: deny, reason: Nothing is purged. }
   - { id: ask-mail, when: 'action.tool == "mail"', then: ask, reason: Mail leaves the house. }
   - { id: short, when: 'action.tool == "limited"', then: modify, set: { /args/limit: 5 } }
 "#;
@@ -60,7 +60,7 @@ pub(crate) struct Tools {
     pub(crate) go_on: Notify,
 }
 
-const NAMES: [&str; 8] = ["echo", "delete", "mail", "limited", "fail", "panic", "wait", "hang"];
+const NAMES: [&str; 8] = ["echo", "purge", "mail", "limited", "fail", "panic", "wait", "hang"];
 
 impl ToolBackend for Tools {
     fn call<'a>(&'a self, tool: &'a str, input: &'a Json) -> CallFuture<'a> {

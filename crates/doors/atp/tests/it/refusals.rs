@@ -58,7 +58,7 @@ async fn malformed_bodies_are_refused_and_an_alarm() {
     }
     let (status, _) = send(bench.door.url(), "POST", "/tools/call", br#"{"input":{}}"#).await;
     assert_eq!(status, 400);
-    let (status, _) = send(bench.door.url(), "POST", "/echo", br#"{"tool":"delete","input":{}}"#).await;
+    let (status, _) = send(bench.door.url(), "POST", "/echo", br#"{"tool":"purge","input":{}}"#).await;
     assert_eq!(status, 400, "the body names another tool than the path");
     assert!(bench.tools.seen.lock().unwrap().is_empty());
     assert_eq!(bench.kinds(), ["observation tool_call_refused", "alarm malformed"].repeat(9));
@@ -76,7 +76,7 @@ async fn oversized_bodies_are_refused_before_they_are_read() {
     let mut body = format!(r#"{{"task_id":"{TASK}","input":""#).into_bytes();
     body.resize(MAX_MESSAGE - 2, b'x');
     body.extend(b"\"}");
-    let (status, reply) = send(bench.door.url(), "POST", "/delete", &body).await;
+    let (status, reply) = send(bench.door.url(), "POST", "/purge", &body).await;
     assert_eq!((status, json(&reply)["error_code"].as_str()), (200, Some("TOOL_ERROR")));
 }
 

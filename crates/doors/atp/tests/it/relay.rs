@@ -45,7 +45,7 @@ async fn the_owner_decides_and_records_for_a_relay() {
     let (engine, relay) = owner_and_relay(folder.path());
     let decider = Decider::Relay(Arc::new(RelayedDecider::new(relay).unwrap()));
     let answer = ApprovalAnswer { is_approved: true, reason: "by the suite".to_owned() };
-    let allowed = ["echo", "delete", "limited", "mail"].map(str::to_owned).to_vec();
+    let allowed = ["echo", "purge", "limited", "mail"].map(str::to_owned).to_vec();
     let run = Run {
         allowed_tools: Some(allowed),
         approvals: Some(Arc::new(move |_: &Question<'_>| Some(answer.clone()))),
@@ -57,7 +57,7 @@ async fn the_owner_decides_and_records_for_a_relay() {
         json(&send(door.url(), "POST", &format!("/{tool}"), body.as_bytes()).await.1)
     };
     assert_eq!(call("echo", r#"{"a":1}"#).await["output"], json(r#"{"a":1}"#));
-    assert_eq!(call("delete", "{}").await["error_details"]["rule"], "no-deleting");
+    assert_eq!(call("purge", "{}").await["error_details"]["rule"], "no-purging");
     assert_eq!(call("limited", r#"{"limit":9}"#).await["output"], json(r#"{"limit":5}"#));
     assert_eq!(call("mail", "{}").await["status"], "success");
     assert_eq!(call("fail", "{}").await["error_code"], "TOOL_NOT_FOUND");
