@@ -26,6 +26,7 @@
 //!
 //! let mut output = String::new();
 //! std::fs::File::from(process.stdout.take().unwrap()).read_to_string(&mut output)?;
+//! process.wait(Duration::from_secs(10))?;
 //! let exit = process.terminate(Duration::from_secs(2))?;
 //! assert_eq!(exit.status, Status::Exited(0));
 //! assert_eq!(output, "done\n");

@@ -33,9 +33,8 @@ pub(crate) fn receive(fd: RawFd, wait: bool) -> Call<Option<Words>> {
             Ok(length) if length == size_of::<Words>() => Ok(Some(words)),
             Ok(_) => Err(Errno(libc::EBADMSG)),
             Err(_) => match super::last_errno() {
-                Errno(libc::EINTR) => continue,
-                // The peer was killed with messages of ours unread: as good as closed.
-                Errno(libc::ECONNRESET) => Ok(None),
+                // The peer ended with a message of ours unread. The error is reported once; what the peer had sent comes after it.
+                Errno(libc::EINTR | libc::ECONNRESET) => continue,
                 errno => Err(errno),
             },
         };

@@ -65,6 +65,7 @@ impl Bench {
         let mut process = self.sandbox.spawn(spec).unwrap();
         drop(process.stdin.take());
         let (stdout, stderr) = drain(&mut process);
+        assert!(process.wait(Duration::from_secs(60)).unwrap().is_some());
         let exit = process.terminate(GRACE).unwrap();
         (exit, stdout.join().unwrap(), stderr.join().unwrap())
     }
