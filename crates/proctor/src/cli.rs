@@ -7,6 +7,7 @@ mod help;
 mod policy;
 mod records;
 mod serving;
+mod testing;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub use self::assertions::AssertArgs;
 pub use self::policy::{ActionArgs, PolicyCommand};
 pub use self::records::{AuditCommand, FilterArgs, SessionCommand};
 pub use self::serving::{AhpArgs, AssemblyArgs, AssemblyModeArg, InitArgs, ServeArgs, Starter};
+pub use self::testing::{SandboxArg, TestArgs};
 use crate::config::{Durability, Overrides};
 
 /// Supervises, audits and tests AI agents.
@@ -133,6 +135,9 @@ pub enum Command {
     /// Lint, try and test policies.
     #[command(subcommand, after_help = "Example:\n  proctor policy lint policy.yaml")]
     Policy(PolicyCommand),
+    /// Run a suite of tests against an agent; exit 0 if it passes, 10 if not.
+    #[command(after_help = "Example:\n  proctor test suite.yaml --agent stdio:./agent.sh")]
+    Test(TestArgs),
     /// Check a trace or a recorded session against assertions; exit 0 if they hold, 10 if not.
     #[command(after_help = "Example:\n  proctor assert --trace trace.json --assertions assertions.yaml")]
     Assert(AssertArgs),

@@ -17,6 +17,7 @@ mod policy_test;
 mod records;
 pub mod serve;
 pub mod session;
+mod test;
 mod tiles;
 mod verify;
 mod verify_chain;
@@ -79,6 +80,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Approve(command) => approve::run(&context, command),
         Command::Agent(command) => agent::run(&context, &command),
         Command::Op(command) => agent::run_op(&context, &command),
+        Command::Test(arguments) => test::run(&context, &directory, &arguments),
         Command::Assert(arguments) => assert::run(&context, &arguments),
         Command::Names { dir, attest } => names::run(&context, dir.as_deref(), attest.as_deref()),
         Command::Completion { .. } => Ok(OK),

@@ -29,6 +29,7 @@ const GROUPS: &[(&str, &[(&str, &str)])] = &[
         "Test",
         &[
             ("policy", "Lint, try and test policies"),
+            ("test", "Run a suite of tests against an agent; exit 0 if it passes, 10 if not"),
             (
                 "assert",
                 "Check a trace or a recorded session against assertions; exit 0 if they hold, 10 if not",

@@ -141,6 +141,17 @@ policy: policy.yaml
 cases:
   - { name: publishing is asked about, action: { tool: bash, args: { command: git push } }, expect: ask }
 END
+cat > suite.yaml <<'END'
+test_suite: greetings
+tests:
+  - {id: one, name: Says hello, task: {description: Say hello}, assertions: [{type: contains, config: {pattern: hello}}]}
+END
+cat > agent.sh <<'END'
+#!/bin/sh
+id=$(sed 's/.*"task_id":"\([^"]*\)".*/\1/')
+echo '{"version":"1.0","task_id":"'"$id"'","status":"completed","artifacts":[{"type":"file","path":"a.txt","content":"hello"}],"metrics":{}}'
+END
+chmod +x agent.sh
 echo '{"trace_id":"t","steps":[{"type":"tool_call","name":"lookup"}],"output":{"message":"Done."}}' > trace.json
 echo '[{"type":"trace","spec":{"check":"required_tools","tools":["lookup"]}}]' > assertions.yaml
 proctor approve list --json

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 /// The crates, bottom first. A crate may know those of the rows above it, and none of its own row.
 const ORDER: &[&[&str]] = &[
     &["core"],
-    &["facts", "wire", "yaml", "net", "ledger", "providers", "assert"],
+    &["facts", "wire", "yaml", "net", "ledger", "providers", "assert", "sandbox"],
     &["policy", "system", "clients"],
     &["engine", "workspace", "report"],
-    &["door-gate", "door-ahp", "door-assembly", "door-attest", "follow", "aa-runtime"],
+    &["door-gate", "door-ahp", "door-assembly", "door-attest", "follow", "aa-runtime", "runner"],
     &["proctor"],
 ];
 

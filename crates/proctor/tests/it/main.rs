@@ -47,4 +47,5 @@ mod policy_cli;
 mod rederive;
 mod snapshots;
 mod starters;
+mod test_cli;
 mod tiles;

@@ -1,0 +1,204 @@
+//! Agents under test: resolution of a name or an address, as `--agent` takes it.
+//!
+//! ```
+//! use proctor_runner::agent::{AgentSpec, Surroundings, resolve};
+//!
+//! let surroundings = Surroundings { directory: std::path::Path::new("/work"), is_file: &|_| false, is_program: &|_| true };
+//! let agent = resolve("stdio:python3 agent.py", &[], &surroundings).unwrap();
+//! assert!(matches!(&agent.spec, AgentSpec::Process(process) if process.words == ["python3", "agent.py"]));
+//! assert!(resolve("agnet", &[], &surroundings).is_err());
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proctor_core::quoted;
+
+use crate::suite::{self, AgentKind, ProcessAgent, SecretValue, WordsError, split_words};
+
+/// An agent that can be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// Name in reports: the suite's, or the address.
+    pub name: String,
+    /// Kind and settings.
+    pub spec: AgentSpec,
+    /// Time limit of the agent itself; the smaller of this and the test's counts.
+    pub timeout: Option<Duration>,
+}
+
+/// Kinds of agents that can be run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentSpec {
+    /// A program that is started for each run.
+    Process(ProcessSpec),
+    /// An endpoint that somebody else runs.
+    Remote(RemoteSpec),
+    /// An agent that does nothing and says `completed`: every useful test fails it.
+    Nop,
+    /// An agent that lays down the reference files of the test: every correct test passes it.
+    Reference,
+}
+
+/// A program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessSpec {
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// Whether it reads the description and writes the artifact, instead of speaking the protocol.
+    pub is_plain: bool,
+    /// Working directory; the workspace if absent.
+    pub working_dir: Option<PathBuf>,
+    /// Variables of the process.
+    pub environment: Vec<(String, SecretValue)>,
+    /// Names of variables that the process gets from Proctor's own environment.
+    pub inherited: Vec<String>,
+}
+
+/// An endpoint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RemoteSpec {
+    /// Address with its scheme.
+    pub url: String,
+    /// Whether the address is used as it is, also without a path.
+    pub is_exact: bool,
+    /// Additional headers.
+    pub headers: Vec<(String, SecretValue)>,
+}
+
+/// The surroundings that an address is resolved in.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'s> {
+    /// The folder where Proctor was started.
+    pub directory: &'s Path,
+    /// Whether a file exists.
+    pub is_file: &'s dyn Fn(&Path) -> bool,
+    /// Whether a program of this name is on the search path.
+    pub is_program: &'s dyn Fn(&str) -> bool,
+}
+
+/// A mistake in the name or address of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AgentError {
+    /// There is no such agent.
+    #[error("there is no agent {}; give a name of the suite ({known}), or an address: stdio:COMMAND, plain:COMMAND, http://…, ws://…, grpc://…, nop, reference", quoted(.name))]
+    Unknown {
+        /// The name as given.
+        name: String,
+        /// Names that the suite has.
+        known: String,
+    },
+    /// The suite only names the agent.
+    #[error("the suite names the agent {} without its settings; give them under `[test.agents]` or as an address", quoted(.0))]
+    NotDefined(String),
+    /// The command cannot be split into words.
+    #[error("the command of the agent cannot be read: {0}")]
+    Words(#[from] WordsError),
+    /// The command is empty.
+    #[error("the agent {} has no command; write it like stdio:python3 agent.py", quoted(.0))]
+    NoCommand(String),
+    /// Certificates would not be verified.
+    #[error("the agent {} has `verify_ssl: false`, but certificates are always verified; trust its authority instead", quoted(.0))]
+    Unverified(String),
+}
+
+/// Resolves a name of the suite, or an address.
+pub fn resolve(text: &str, named: &[suite::Agent], around: &Surroundings<'_>) -> Result<Agent, AgentError> {
+    if let Some(agent) = named.iter().find(|agent| agent.name == text) {
+        return from_suite(agent, around);
+    }
+    let spec = match text {
+        "nop" => AgentSpec::Nop,
+        "reference" => AgentSpec::Reference,
+        _ => match text.split_once(':') {
+            Some(("stdio" | "plain", command)) if command.trim().is_empty() => {
+                return Err(AgentError::NoCommand(text.to_owned()));
+            }
+            Some(("stdio", command)) => process(text, &split_words(command)?, false, around)?,
+            Some(("plain", command)) => process(text, &split_words(command)?, true, around)?,
+            Some(("http" | "https" | "ws" | "wss" | "grpc" | "grpcs", rest)) if rest.starts_with("//") => {
+                AgentSpec::Remote(RemoteSpec { url: text.to_owned(), is_exact: false, headers: Vec::new() })
+            }
+            _ => {
+                let names: Vec<&str> = named.iter().map(|agent| agent.name.as_str()).collect();
+                let known = if names.is_empty() { "it names none".to_owned() } else { names.join(", ") };
+                return Err(AgentError::Unknown { name: text.to_owned(), known });
+            }
+        },
+    };
+    Ok(Agent { name: text.to_owned(), spec, timeout: None })
+}
+
+fn from_suite(agent: &suite::Agent, around: &Surroundings<'_>) -> Result<Agent, AgentError> {
+    let remote = |url: &str, headers: &[(String, SecretValue)], verified: bool| {
+        if !verified {
+            return Err(AgentError::Unverified(agent.name.clone()));
+        }
+        Ok(AgentSpec::Remote(RemoteSpec { url: url.to_owned(), is_exact: true, headers: headers.to_vec() }))
+    };
+    let spec = match &agent.kind {
+        AgentKind::Cli(program) => with_settings(agent, program, false, around)?,
+        AgentKind::Plain(program) => with_settings(agent, program, true, around)?,
+        AgentKind::Http(http) => {
+            let url = http.stream_endpoint.as_ref().unwrap_or(&http.endpoint);
+            remote(url, &http.headers, http.verify_ssl)?
+        }
+        AgentKind::Ws(socket) => remote(&socket.endpoint, &socket.headers, socket.verify_ssl)?,
+        AgentKind::Grpc(service) => remote(&service.endpoint, &service.headers, service.verify_ssl)?,
+        AgentKind::Nop => AgentSpec::Nop,
+        AgentKind::Reference => AgentSpec::Reference,
+        AgentKind::Named => return Err(AgentError::NotDefined(agent.name.clone())),
+    };
+    let timeout = agent.timeout_seconds.filter(|seconds| *seconds > 0.0);
+    let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    Ok(Agent { name: agent.name.clone(), spec, timeout })
+}
+
+fn with_settings(
+    agent: &suite::Agent,
+    program: &ProcessAgent,
+    is_plain: bool,
+    around: &Surroundings<'_>,
+) -> Result<AgentSpec, AgentError> {
+    let spec = process(&agent.name, &program.command, is_plain, around)?;
+    let AgentSpec::Process(mut spec) = spec else { return Ok(spec) };
+    spec.working_dir = program.working_dir.as_ref().map(|folder| around.directory.join(folder));
+    spec.environment.clone_from(&program.environment);
+    spec.inherited.clone_from(&program.allowed_env_vars);
+    Ok(AgentSpec::Process(spec))
+}
+
+fn process(
+    name: &str,
+    words: &[String],
+    is_plain: bool,
+    around: &Surroundings<'_>,
+) -> Result<AgentSpec, AgentError> {
+    if words.first().is_none_or(String::is_empty) {
+        return Err(AgentError::NoCommand(name.to_owned()));
+    }
+    let words = words.iter().enumerate().map(|(index, word)| absolute(word, index == 0, around)).collect();
+    Ok(AgentSpec::Process(ProcessSpec {
+        words,
+        is_plain,
+        working_dir: None,
+        environment: Vec::new(),
+        inherited: Vec::new(),
+    }))
+}
+
+/// Makes a word absolute that names a file where Proctor was started: the agent runs in another folder. A program without a slash is one
+/// of the search path, if there is one.
+fn absolute(word: &str, is_program: bool, around: &Surroundings<'_>) -> String {
+    if Path::new(word).is_absolute() || (is_program && !word.contains('/') && (around.is_program)(word)) {
+        return word.to_owned();
+    }
+    let path = around.directory.join(word.strip_prefix("./").unwrap_or(word));
+    match (around.is_file)(&path).then(|| path.to_str().map(str::to_owned)).flatten() {
+        Some(path) => path,
+        None => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The evidence of one run: response, events, workspace.
+
+use proctor_core::json::Json;
+
+use super::files::{EntryKind, Files, WorkspacePath};
+use super::result::CheckError;
+use super::value::spaced;
+
+/// Bytes of a workspace file that are read for one artifact.
+pub(super) const MAX_FILE_BYTES: usize = 16 << 20;
+
+/// Response, events and workspace of a run.
+#[derive(Clone, Copy)]
+pub struct Evidence<'a> {
+    /// The response; null if none came.
+    pub response: &'a Json,
+    /// The events, in order of arrival. Calls that were observed at the tools endpoint are among them, each once.
+    pub events: &'a [EventView<'a>],
+    /// The workspace after the last process ended.
+    pub files: &'a dyn Files,
+}
+
+/// An event of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct EventView<'a> {
+    /// The sequence that the agent gave it.
+    pub sequence: Option<u64>,
+    /// `tool_call`, `error`, …
+    pub event_type: &'a str,
+    /// The payload.
+    pub payload: &'a Json,
+}
+
+/// An artifact of the response.
+#[derive(Clone, Copy)]
+pub(super) struct Artifact<'a>(&'a Json);
+
+impl<'a> Evidence<'a> {
+    /// The artifacts of the response: all, or those of one path or name.
+    pub(super) fn artifacts(&self, identity: Option<&str>) -> Vec<Artifact<'a>> {
+        let all = self.response.get("artifacts").and_then(Json::as_array).unwrap_or_default();
+        let named = |artifact: &Artifact<'_>| identity.is_none_or(|name| artifact.identity() == Some(name));
+        all.iter().map(Artifact).filter(named).collect()
+    }
+
+    /// The error text of the response; `None` if it is absent, null or blank.
+    pub(super) fn error(&self) -> Option<String> {
+        match self.response.get("error") {
+            None | Some(Json::Null) => None,
+            Some(Json::String(text)) => (!text.trim().is_empty()).then(|| text.clone()),
+            Some(other) => Some(other.to_string()),
+        }
+    }
+
+    /// A whole number among the metrics.
+    pub(super) fn metric(&self, name: &str) -> Option<u64> {
+        self.response.get("metrics").and_then(|metrics| metrics.get(name)).and_then(Json::as_u64)
+    }
+
+    pub(super) fn events_of(&self, event_type: &str) -> impl Iterator<Item = (usize, &'a EventView<'a>)> {
+        self.events.iter().enumerate().filter(move |(_, event)| event.event_type == event_type)
+    }
+
+    /// The text of the first artifact that has one. Workspace files stand in: for artifacts without content, and for a path that no
+    /// artifact has.
+    pub(super) fn text(&self, identity: Option<&str>) -> Result<Option<String>, CheckError> {
+        for artifact in self.artifacts(identity) {
+            if let Some(text) = artifact.text(self.files)? {
+                return Ok(Some(text));
+            }
+        }
+        match identity.and_then(|path| WorkspacePath::parse(path).ok()) {
+            Some(path) => workspace_text(&path, self.files),
+            None => Ok(None),
+        }
+    }
+}
+
+impl<'a> Artifact<'a> {
+    /// Path, else name.
+    pub(super) fn identity(self) -> Option<&'a str> {
+        self.0.get("path").or_else(|| self.0.get("name")).and_then(Json::as_str)
+    }
+
+    pub(super) fn data(self) -> Option<&'a Json> {
+        self.0.get("data").filter(|data| !data.is_null())
+    }
+
+    /// Content, else data, else the file of the workspace that the artifact names.
+    pub(super) fn text(self, files: &dyn Files) -> Result<Option<String>, CheckError> {
+        if let Some(content) = self.0.get("content").and_then(Json::as_str).filter(|text| !text.is_empty()) {
+            return Ok(Some(content.to_owned()));
+        }
+        if let Some(data) = self.data() {
+            return Ok(Some(spaced(data)));
+        }
+        let path = self.0.get("path").and_then(Json::as_str).and_then(|path| WorkspacePath::parse(path).ok());
+        match path {
+            Some(path) => workspace_text(&path, files),
+            None => Ok(None),
+        }
+    }
+}
+
+fn workspace_text(path: &WorkspacePath, files: &dyn Files) -> Result<Option<String>, CheckError> {
+    if files.entry(path)? != Some(EntryKind::File) {
+        return Ok(None);
+    }
+    let bytes = files.read(path, MAX_FILE_BYTES)?;
+    Ok((!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned()))
+}

@@ -1,0 +1,409 @@
+//! One run of an agent: request, conversation, supervision, end.
+
+mod process;
+mod request;
+
+use std::time::Duration;
+
+use proctor_clients::atp::client::{AgentClient, ClientOptions, Exchange, ExecuteError, Headers, Item};
+use proctor_core::json::Json;
+use proctor_sandbox::{Exit, Sandbox, Workspace};
+use proctor_wire::atp::conversation::{ConversationProblem, Fed, Transcript};
+use proctor_wire::atp::{Conversation, Response, Status};
+use tokio::time::Instant;
+
+use crate::agent::{Agent, AgentSpec, RemoteSpec};
+use crate::scoring::{Ending, Measures};
+use crate::secrets::Secrets;
+use crate::suite::TestCase;
+use crate::supervision::{Bounds, Crossing, Supervision};
+
+pub use request::{RunIdentity, build_request};
+
+/// Time in which output is still read after the end of an agent.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Surroundings of one run.
+pub struct RunContext<'r> {
+    /// The agent.
+    pub agent: &'r Agent,
+    /// The test.
+    pub test: &'r TestCase,
+    /// Task id and numbers of the run.
+    pub identity: &'r RunIdentity,
+    /// The sandbox that processes run in.
+    pub sandbox: &'r Sandbox,
+    /// The folders of the run.
+    pub workspace: &'r Workspace,
+    /// Paths that the agent must not reach.
+    pub hidden: &'r [std::path::PathBuf],
+    /// Variables of Proctor's own environment.
+    pub variables: &'r [(std::ffi::OsString, std::ffi::OsString)],
+    /// Secrets of the run.
+    pub secrets: &'r Secrets,
+    /// Becomes true when the user interrupts.
+    pub interrupted: tokio::sync::watch::Receiver<bool>,
+}
+
+/// Result of one run, before evaluation.
+#[derive(Debug, Clone)]
+pub struct Execution {
+    /// The way in which it ended.
+    pub ending: Ending,
+    /// Reason of an ending that is not `completed`, for people; secrets are cut.
+    pub error: Option<String>,
+    /// The constraint that was crossed.
+    pub crossing: Option<Crossing>,
+    /// The response, with secrets cut; null if no usable one came.
+    pub response: Json,
+    /// Events in order of arrival, with secrets cut.
+    pub events: Vec<ReceivedJson>,
+    /// Number of events that were dropped because of their number or size.
+    pub dropped_events: u64,
+    /// Deviations from the protocol that released agents have, and violations that did not end the run.
+    pub warnings: Vec<String>,
+    /// Last lines of standard error that are no messages, with secrets cut.
+    pub last_lines: Vec<String>,
+    /// End of the agent's process, if it has one.
+    pub exit: Option<Exit>,
+    /// Amounts for the score.
+    pub measures: Measures,
+    /// Names of secrets that the agent emitted.
+    pub leaked: Vec<String>,
+    /// Time from the request to the end.
+    pub took: Duration,
+}
+
+/// An event, kept as JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceivedJson {
+    /// The event.
+    pub json: Json,
+    /// Whether it violates the protocol, is out of sequence, or came too late.
+    pub is_flawed: bool,
+}
+
+impl ReceivedJson {
+    /// The event's type; empty if it has none.
+    pub fn event_type(&self) -> &str {
+        self.json.get("event_type").and_then(Json::as_str).unwrap_or_default()
+    }
+}
+
+/// Errors of starting an agent.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The process could not be started.
+    #[error("the agent could not be started: {0}")]
+    Sandbox(#[from] proctor_sandbox::Error),
+    /// Its pipes could not be used.
+    #[error("the pipes of the agent cannot be used: {0}")]
+    Pipes(#[from] std::io::Error),
+    /// The address cannot be used.
+    #[error(transparent)]
+    Address(#[from] proctor_clients::atp::client::AddressError),
+    /// The reference files cannot be laid down.
+    #[error("the reference files could not be written: {0}")]
+    Reference(String),
+}
+
+/// Runs the agent once. Never fails: an agent that cannot be started is an execution that ended in an error.
+pub async fn execute(context: &RunContext<'_>, reference: &[crate::folder::ResolvedFile]) -> Execution {
+    let started = Instant::now();
+    let request = build_request(context.test, context.identity, context.workspace);
+    let mut run = Run::new(context, started);
+    let outcome = match &context.agent.spec {
+        AgentSpec::Process(program) => process::execute(context, program, &request, &mut run).await,
+        AgentSpec::Remote(remote) => execute_remote(remote, &request, &mut run).await,
+        AgentSpec::Nop => {
+            run.answer(&Response::new(&context.identity.task_id, Status::Completed));
+            Ok(())
+        }
+        AgentSpec::Reference => lay_down(context, reference).map(|()| {
+            run.answer(&Response::new(&context.identity.task_id, Status::Completed));
+        }),
+    };
+    if let Err(error) = outcome {
+        run.error.get_or_insert(error.to_string());
+    }
+    run.finish()
+}
+
+fn lay_down(context: &RunContext<'_>, files: &[crate::folder::ResolvedFile]) -> Result<(), StartError> {
+    for file in files {
+        file.write(context.workspace.workspace())
+            .map_err(|error| StartError::Reference(error.to_string()))?;
+    }
+    Ok(())
+}
+
+async fn execute_remote(spec: &RemoteSpec, request: &str, run: &mut Run<'_>) -> Result<(), StartError> {
+    let mut headers = Headers::default();
+    for (name, value) in &spec.headers {
+        headers = headers.with(name, value.expose())?;
+    }
+    let options = ClientOptions { is_exact: spec.is_exact, headers, ..ClientOptions::default() };
+    let client = AgentClient::new(&spec.url, &options)?;
+    let mut exchange = client.execute(request.to_owned().into());
+    run.converse(&mut exchange, std::future::pending()).await;
+    Ok(())
+}
+
+/// State of a run.
+struct Run<'r> {
+    context: &'r RunContext<'r>,
+    conversation: Conversation,
+    supervision: Supervision,
+    started: Instant,
+    deadline: Instant,
+    limit: Duration,
+    crossing: Option<Crossing>,
+    is_interrupted: bool,
+    error: Option<String>,
+    last_lines: Vec<String>,
+    exit: Option<Exit>,
+}
+
+impl<'r> Run<'r> {
+    fn new(context: &'r RunContext<'r>, started: Instant) -> Run<'r> {
+        let constraints = &context.test.constraints;
+        let bounds = Bounds {
+            max_steps: constraints.max_steps,
+            max_tokens: constraints.max_tokens,
+            budget_usd: constraints.budget_usd,
+            allowed_tools: constraints.allowed_tools.clone(),
+        };
+        let limit = Duration::from_secs(constraints.timeout_seconds.into());
+        let limit = context.agent.timeout.map_or(limit, |own| own.min(limit));
+        Run {
+            context,
+            conversation: Conversation::new(&context.identity.task_id),
+            supervision: Supervision::new(bounds),
+            started,
+            deadline: started + limit,
+            limit,
+            crossing: None,
+            is_interrupted: false,
+            error: None,
+            last_lines: Vec::new(),
+            exit: None,
+        }
+    }
+
+    /// Takes a response that was made here.
+    fn answer(&mut self, response: &Response) {
+        self.conversation
+            .feed(proctor_wire::atp::Source::Response, response.as_json().to_string().as_bytes());
+    }
+
+    /// Reads the exchange until it ends, a constraint is crossed, the user interrupts, or `ended` is ready and the output was drained.
+    async fn converse(&mut self, exchange: &mut Exchange, ended: impl Future<Output = ()>) {
+        let mut interrupted = self.context.interrupted.clone();
+        tokio::pin!(ended);
+        let mut drained_by: Option<Instant> = None;
+        loop {
+            let until = drained_by.map_or(self.deadline, |by| by.min(self.deadline));
+            tokio::select! {
+                biased;
+                item = exchange.next() => match item {
+                    Ok(Item::End) => break,
+                    Ok(item) => {
+                        self.take(&item);
+                        if self.crossing.is_some() {
+                            break;
+                        }
+                    }
+                    Err(error) => {
+                        self.fail(&error);
+                        if !matches!(error, ExecuteError::TooLong) {
+                            break;
+                        }
+                    }
+                },
+                () = &mut ended, if drained_by.is_none() => drained_by = Some(Instant::now() + DRAIN),
+                () = tokio::time::sleep_until(until) => {
+                    if drained_by.is_none() {
+                        self.crossing = Some(Crossing::Time { seconds: self.limit.as_secs_f64() });
+                    }
+                    break;
+                }
+                _ = interrupted.wait_for(|is_interrupted| *is_interrupted) => {
+                    self.is_interrupted = true;
+                    break;
+                }
+            }
+        }
+        self.last_lines = exchange.last_lines();
+    }
+
+    fn take(&mut self, item: &Item) {
+        let before = self.conversation.events().len();
+        item.feed(&mut self.conversation);
+        let new: Vec<Option<Crossing>> = self
+            .conversation
+            .events()
+            .iter()
+            .skip(before)
+            .filter_map(|received| {
+                let json = received.as_json();
+                let event_type = json.get("event_type").and_then(Json::as_str)?;
+                Some(self.supervision.observe(event_type, json.get("payload").unwrap_or(&Json::Null)))
+            })
+            .collect();
+        self.crossing = new.into_iter().flatten().next();
+    }
+
+    fn fail(&mut self, error: &ExecuteError) {
+        if matches!(error, ExecuteError::TooLong) {
+            let _: Fed = self.conversation.feed_too_large(proctor_wire::atp::limits::MAX_MESSAGE as u64 + 1);
+        }
+        self.error.get_or_insert(error.to_string());
+    }
+
+    fn finish(mut self) -> Execution {
+        if self.crossing.is_none()
+            && let Some(response) = self.conversation.response()
+        {
+            let metrics = response.as_json().get("metrics").cloned().unwrap_or(Json::Null);
+            self.crossing = self.supervision.conclude(&metrics);
+        }
+        let took = self.started.elapsed();
+        let measures = self.measures();
+        let secrets = self.context.secrets;
+        let transcript = self.conversation.finish();
+        let mut leaked = Vec::new();
+        let mut cut = |json: &Json| {
+            let mut json = json.clone();
+            secrets.cut_json(&mut json, &mut leaked);
+            json
+        };
+        let response = transcript.response.as_ref().map_or(Json::Null, |response| cut(response.as_json()));
+        let events = transcript
+            .events
+            .iter()
+            .map(|event| ReceivedJson { json: cut(event.as_json()), is_flawed: event.is_flawed() })
+            .collect();
+        let mut lines =
+            Json::from(self.last_lines.iter().map(|line| Json::from(line.as_str())).collect::<Vec<_>>());
+        secrets.cut_json(&mut lines, &mut leaked);
+        let last_lines = lines.as_array().unwrap_or_default().iter().filter_map(Json::as_str);
+        let last_lines = last_lines.map(str::to_owned).collect();
+        let end = End {
+            crossing: self.crossing.as_ref(),
+            is_interrupted: self.is_interrupted,
+            failure: self.error.as_deref(),
+            exit: self.exit,
+            leaked: &leaked,
+            strict: self.context.test.strict,
+        };
+        let (ending, error) = end.conclude(&transcript);
+        let error = error.map(|error| secrets.cut(&error).0.into_owned());
+        let warnings = transcript
+            .warnings
+            .listed()
+            .iter()
+            .map(|warning| secrets.cut(&warning.to_string()).0.into_owned());
+        Execution {
+            ending,
+            error,
+            crossing: self.crossing,
+            response,
+            events,
+            dropped_events: transcript.counts.dropped,
+            warnings: warnings.collect(),
+            last_lines,
+            exit: self.exit,
+            measures,
+            leaked,
+            took,
+        }
+    }
+
+    fn measures(&self) -> Measures {
+        let metrics = self.conversation.response().and_then(|response| response.as_json().get("metrics"));
+        let reports = |name: &str| metrics.and_then(|metrics| metrics.get(name)).is_some();
+        let steps = self.supervision.steps();
+        let tokens = self.supervision.tokens();
+        let cost = self.supervision.cost_usd();
+        Measures {
+            steps: (steps > 0 || reports("total_steps")).then_some(steps),
+            tokens: (tokens > 0 || reports("total_tokens")).then_some(tokens),
+            cost_usd: (cost > 0.0 || reports("cost_usd")).then_some(cost),
+        }
+    }
+}
+
+/// Facts about the end of a run besides its messages.
+struct End<'e> {
+    crossing: Option<&'e Crossing>,
+    is_interrupted: bool,
+    /// Error of the transport, or of starting the agent.
+    failure: Option<&'e str>,
+    exit: Option<Exit>,
+    leaked: &'e [String],
+    strict: bool,
+}
+
+impl End<'_> {
+    /// The ending of a run and its reason. A crash, a crossed constraint and an emitted secret outweigh the response.
+    fn conclude(&self, transcript: &Transcript) -> (Ending, Option<String>) {
+        let End { crossing, is_interrupted, failure, exit, leaked, strict } = *self;
+        if is_interrupted {
+            return (Ending::Error, Some("interrupted".to_owned()));
+        }
+        if let Some(crossing) = crossing {
+            return (Ending::Stopped, Some(format!("{}: {crossing}", crossing.code().as_str())));
+        }
+        if let Some(limit) = exit.and_then(|exit| exit.limit) {
+            return (Ending::Stopped, Some(format!("the agent crossed the limit on {limit}")));
+        }
+        let crash = exit.and_then(|exit| process::crash(exit.status));
+        if let Some(crash) = crash {
+            let reason = failure.map_or_else(|| crash.clone(), |failure| format!("{crash}; {failure}"));
+            return (Ending::Error, Some(reason));
+        }
+        // The cause of a missing response is the transport's error, not that it is missing.
+        let is_missing =
+            |problem: &ConversationProblem| matches!(problem, ConversationProblem::NoResponse { .. });
+        let problem = transcript.problems.iter().find(|problem| !is_missing(problem));
+        if let Some(problem) = problem {
+            return (Ending::Error, Some(problem.to_string()));
+        }
+        if let Some(failure) = failure {
+            return (Ending::Error, Some(failure.to_owned()));
+        }
+        let Some(response) = &transcript.response else {
+            let reason = transcript.problems.first().map(ToString::to_string);
+            return (Ending::Error, Some(reason.unwrap_or_else(|| "the agent sent no response".to_owned())));
+        };
+        if !leaked.is_empty() {
+            return (Ending::Stopped, Some(format!("the agent emitted the secret {}", leaked.join(", "))));
+        }
+        let flawed = transcript.events.iter().filter(|event| event.is_flawed()).count();
+        if strict && flawed > 0 {
+            return (
+                Ending::Stopped,
+                Some(format!("{flawed} events violate the protocol, and the test is strict")),
+            );
+        }
+        let said = response.as_json().get("error").and_then(Json::as_str).map(str::to_owned);
+        let code = response.as_json().get("error_code").and_then(Json::as_str);
+        let with_code = |text: String| code.map_or(text.clone(), |code| format!("{code}: {text}"));
+        match response.status() {
+            Status::Completed => (Ending::Completed, None),
+            Status::Partial => (Ending::Partial, said.map(with_code)),
+            Status::Failed => (
+                Ending::Failed,
+                Some(with_code(said.unwrap_or_else(|| "the agent said `failed`".to_owned()))),
+            ),
+            Status::Timeout => (
+                Ending::Timeout,
+                Some(with_code(said.unwrap_or_else(|| "the agent said `timeout`".to_owned()))),
+            ),
+            Status::Cancelled => (
+                Ending::Cancelled,
+                Some(with_code(said.unwrap_or_else(|| "the agent said `cancelled`".to_owned()))),
+            ),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! One run of a test from start to end: workspace, setup, agent, snapshot, checks, score.
+
+mod attest;
+mod command;
+mod evaluate;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proctor_core::json::Json;
+use proctor_sandbox::{CopyLimits, Sandbox, Workspace};
+
+use crate::agent::Agent;
+use crate::checks::AssertionResult;
+use crate::execute::{Execution, RunContext, RunIdentity, execute};
+use crate::folder::ResolvedFile;
+use crate::scoring::{Ending, Score, Verdict, run_verdict};
+use crate::secrets::Secrets;
+use crate::suite::TestCase;
+
+pub use command::HookError;
+
+/// Surroundings that all runs of a suite share.
+pub struct Surroundings {
+    /// The sandbox.
+    pub sandbox: Sandbox,
+    /// Folder that the runs' folders are made in.
+    pub scratch: PathBuf,
+    /// Paths that no agent may reach.
+    pub hidden: Vec<PathBuf>,
+    /// Variables of Proctor's own environment.
+    pub variables: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    /// Folder of the suite.
+    pub suite_directory: PathBuf,
+    /// Folder where Proctor was started.
+    pub working_directory: PathBuf,
+    /// Becomes true when the user interrupts.
+    pub interrupted: tokio::sync::watch::Receiver<bool>,
+}
+
+/// Result of one run.
+#[derive(Debug, Clone)]
+pub struct RunResult {
+    /// Number of the run, from 1.
+    pub number: u32,
+    /// Task id.
+    pub task_id: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The way in which the agent ended.
+    pub ending: Ending,
+    /// Reason of a verdict that is not a pass, if it is not in the assertions.
+    pub error: Option<String>,
+    /// Last lines of the agent's standard error.
+    pub last_lines: Vec<String>,
+    /// The score; none if nothing could be evaluated.
+    pub score: Option<Score>,
+    /// Results of the assertions.
+    pub assertions: Vec<AssertionResult>,
+    /// The response of the agent; null if there is none.
+    pub response: Json,
+    /// Number of events.
+    pub events: usize,
+    /// Number of events that violate the protocol.
+    pub flawed_events: usize,
+    /// Deviations from the protocol.
+    pub warnings: Vec<String>,
+    /// Time that the agent took.
+    pub took: Duration,
+}
+
+/// Errors before an agent is started. The run is an error, and says why.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// The folders of the run cannot be made.
+    #[error(transparent)]
+    Workspace(#[from] proctor_sandbox::WorkspaceError),
+    /// A command of `setup` failed.
+    #[error("setup `{command}` failed: {reason}")]
+    Setup {
+        /// The command.
+        command: String,
+        /// The reason.
+        reason: HookError,
+    },
+}
+
+/// Runs a test once.
+pub async fn run(around: &Surroundings, agent: &Agent, test: &TestCase, identity: RunIdentity) -> RunResult {
+    match Workspace::create(&around.scratch) {
+        Ok(workspace) => in_workspace(around, agent, test, identity, &workspace).await,
+        Err(error) => not_run(&identity, &error.into()),
+    }
+}
+
+fn not_run(identity: &RunIdentity, error: &PrepareError) -> RunResult {
+    RunResult {
+        number: identity.number,
+        task_id: identity.task_id.clone(),
+        verdict: Verdict::Error,
+        ending: Ending::Error,
+        error: Some(error.to_string()),
+        last_lines: Vec::new(),
+        score: None,
+        assertions: Vec::new(),
+        response: Json::Null,
+        events: 0,
+        flawed_events: 0,
+        warnings: Vec::new(),
+        took: Duration::ZERO,
+    }
+}
+
+async fn in_workspace(
+    around: &Surroundings,
+    agent: &Agent,
+    test: &TestCase,
+    identity: RunIdentity,
+    workspace: &Workspace,
+) -> RunResult {
+    let exists = |path: &std::path::Path| path.exists();
+    let locate = |written: &str| {
+        crate::suite::locate(written, &around.suite_directory, &around.working_directory, &exists)
+    };
+    if let Err(error) = prepare(around, test, workspace, &locate).await {
+        return not_run(&identity, &error);
+    }
+    let is_public = |name: &str| test.public.iter().any(|public| public == name);
+    let values = test.environment.iter().filter(|(name, _)| !is_public(name));
+    let secrets = Secrets::new(values.map(|(name, value)| (name.as_str(), value.expose())));
+    let reference = ResolvedFile::resolve(&test.reference, &locate);
+    let context = RunContext {
+        agent,
+        test,
+        identity: &identity,
+        sandbox: &around.sandbox,
+        workspace,
+        hidden: &around.hidden,
+        variables: &around.variables,
+        secrets: &secrets,
+        interrupted: around.interrupted.clone(),
+    };
+    let execution = execute(&context, &reference).await;
+    let files = ResolvedFile::resolve(&test.files, &locate);
+    let (evaluated, mut warnings) =
+        evaluate::evaluate(around, test, workspace, &execution, &files, &secrets).await;
+    warnings.splice(0..0, execution.warnings.iter().cloned());
+    for command in test.teardown.iter() {
+        if let Err(reason) = command::run_hook(around, workspace, command).await {
+            warnings.push(format!("teardown `{}` failed: {reason}", command.words.join(" ")));
+        }
+    }
+    conclude(test, &identity, execution, evaluated, warnings)
+}
+
+async fn prepare(
+    around: &Surroundings,
+    test: &TestCase,
+    workspace: &Workspace,
+    locate: &(dyn Fn(&str) -> PathBuf + Sync),
+) -> Result<(), PrepareError> {
+    if let Some(fixture) = &test.task.workspace_fixture {
+        workspace.copy_fixture(&locate(fixture), CopyLimits::default())?;
+    }
+    for command in test.setup.iter() {
+        command::run_hook(around, workspace, command)
+            .await
+            .map_err(|reason| PrepareError::Setup { command: command.words.join(" "), reason })?;
+    }
+    Ok(())
+}
+
+fn conclude(
+    test: &TestCase,
+    identity: &RunIdentity,
+    execution: Execution,
+    evaluated: Option<evaluate::Evaluated>,
+    warnings: Vec<String>,
+) -> RunResult {
+    let (assertions, score, problem) = match evaluated {
+        Some(evaluated) => (evaluated.assertions, Some(evaluated.score), evaluated.problem),
+        None => (Vec::new(), None, None),
+    };
+    let mut verdict = run_verdict(execution.ending, test.allow_partial, score.as_ref());
+    if problem.is_some() && verdict == Verdict::Passed {
+        verdict = Verdict::Failed;
+    }
+    RunResult {
+        number: identity.number,
+        task_id: identity.task_id.clone(),
+        verdict,
+        ending: execution.ending,
+        error: execution.error.or(problem),
+        last_lines: execution.last_lines,
+        score,
+        assertions,
+        response: execution.response,
+        events: execution.events.len(),
+        flawed_events: execution.events.iter().filter(|event| event.is_flawed).count(),
+        warnings,
+        took: execution.took,
+    }
+}

@@ -1,0 +1,160 @@
+//! Commands of setup, teardown and checks, each in the sandbox.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proctor_sandbox::{Exit, Limit, Limits, Network, Snapshot, Spec, Status, Stream, Workspace};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+
+use super::Surroundings;
+use crate::checks::{CommandNeed, CommandOutcome};
+use crate::suite::Command;
+
+/// Bytes of each output that are kept.
+const MAX_OUTPUT: u64 = 4 << 20;
+
+/// Time between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Failure of a command of `setup` or `teardown`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HookError {
+    /// The command ended with another status than 0.
+    #[error("status {code}: {line}")]
+    Status {
+        /// The status.
+        code: i32,
+        /// Last line of its standard error.
+        line: String,
+    },
+    /// A signal ended the command.
+    #[error("killed by signal {0}")]
+    Signal(i32),
+    /// The time limit was reached.
+    #[error("took longer than {0} s")]
+    TimedOut(u32),
+    /// The program does not exist.
+    #[error("the program `{0}` was not found")]
+    NotFound(String),
+    /// The command could not be started.
+    #[error("{0}")]
+    NotStarted(String),
+}
+
+/// Runs a command of `setup` or `teardown` in the workspace.
+pub(super) async fn run_hook(
+    around: &Surroundings,
+    workspace: &Workspace,
+    command: &Command,
+) -> Result<(), HookError> {
+    let spec = specification(around, &command.words, workspace.workspace(), command.timeout_seconds)
+        .environment("HOME", workspace.home())
+        .environment("TMPDIR", workspace.tmp())
+        .writable(workspace.root());
+    match finish(around, spec).await {
+        CommandOutcome::Exited { code: 0, .. } => Ok(()),
+        CommandOutcome::Exited { code, stderr, .. } => {
+            Err(HookError::Status { code, line: last_line(&stderr) })
+        }
+        CommandOutcome::Signalled { signal, .. } => Err(HookError::Signal(signal)),
+        CommandOutcome::TimedOut => Err(HookError::TimedOut(command.timeout_seconds)),
+        CommandOutcome::NotFound { program } => Err(HookError::NotFound(program)),
+        CommandOutcome::NotStarted { reason } => Err(HookError::NotStarted(reason)),
+    }
+}
+
+/// Runs the command of a check in the snapshot.
+pub(super) async fn run_check(
+    around: &Surroundings,
+    snapshot: &Snapshot,
+    need: &CommandNeed,
+) -> CommandOutcome {
+    let directory = match &need.working_dir {
+        Some(below) => snapshot.path().join(below.as_str()),
+        None => snapshot.path().to_owned(),
+    };
+    let Some(program) = need.words.first() else {
+        return CommandOutcome::NotStarted { reason: "the command is empty".to_owned() };
+    };
+    if !program.contains('/') && search(around, program).is_none() {
+        return CommandOutcome::NotFound { program: program.clone() };
+    }
+    let spec = specification(around, &need.words, &directory, need.timeout_seconds)
+        .environment("HOME", snapshot.path())
+        .environment("TMPDIR", snapshot.path())
+        .writable(snapshot.path());
+    finish(around, spec).await
+}
+
+/// The file of a program on the search path of Proctor's own environment.
+fn search(around: &Surroundings, program: &str) -> Option<PathBuf> {
+    let path = around.variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+    std::env::split_paths(&path.unwrap_or_else(|| OsString::from("/usr/bin:/bin")))
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+fn specification(around: &Surroundings, words: &[String], directory: &Path, seconds: u32) -> Spec {
+    let (program, rest) = match words.split_first() {
+        Some((program, rest)) => (program.clone(), rest.to_vec()),
+        None => (String::new(), Vec::new()),
+    };
+    let limits = Limits { wall_time: Duration::from_secs(seconds.into()), ..Limits::default() };
+    Spec::new(program, directory)
+        .arguments(rest)
+        .stdin(Stream::Null)
+        .hidden(around.hidden.iter().cloned())
+        .network(Network::None)
+        .limits(limits)
+        .grace(GRACE)
+        .inherit(around.variables.iter().filter(|(name, _)| name != "HOME").cloned())
+}
+
+async fn finish(around: &Surroundings, spec: Spec) -> CommandOutcome {
+    let mut process = match around.sandbox.spawn(spec) {
+        Ok(process) => process,
+        Err(error) => return CommandOutcome::NotStarted { reason: error.to_string() },
+    };
+    let outputs = process.stdout.take().zip(process.stderr.take());
+    let Some((stdout, stderr)) = outputs.and_then(|(stdout, stderr)| {
+        Some((pipe::Receiver::from_owned_fd(stdout).ok()?, pipe::Receiver::from_owned_fd(stderr).ok()?))
+    }) else {
+        return CommandOutcome::NotStarted { reason: "its pipes cannot be used".to_owned() };
+    };
+    let reading = tokio::spawn(async move { tokio::join!(read(stdout), read(stderr)) });
+    // The sandbox ends it at its wall time, so this wait is bounded.
+    let exit = tokio::task::spawn_blocking(move || {
+        let _ = process.wait(Duration::MAX);
+        process.terminate(GRACE)
+    })
+    .await;
+    let (stdout, stderr) = reading.await.unwrap_or_default();
+    match exit {
+        Ok(Ok(exit)) => outcome(exit, stdout, stderr),
+        Ok(Err(error)) => CommandOutcome::NotStarted { reason: error.to_string() },
+        Err(_) => CommandOutcome::NotStarted { reason: "its end is unknown".to_owned() },
+    }
+}
+
+fn outcome(exit: Exit, stdout: String, stderr: String) -> CommandOutcome {
+    match (exit.limit, exit.status) {
+        (Some(Limit::WallTime), _) => CommandOutcome::TimedOut,
+        (_, Status::Exited(code)) => CommandOutcome::Exited { code, stdout, stderr },
+        (_, Status::Signaled(signal)) => CommandOutcome::Signalled { signal, stderr },
+        (_, Status::Lost) => CommandOutcome::NotStarted { reason: "its end is unknown".to_owned() },
+    }
+}
+
+/// Reads to the end and keeps the start: a command never blocks on a full pipe.
+async fn read(mut input: pipe::Receiver) -> String {
+    let mut kept = Vec::new();
+    let _ = (&mut input).take(MAX_OUTPUT).read_to_end(&mut kept).await;
+    let _ = tokio::io::copy(&mut input, &mut tokio::io::sink()).await;
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+fn last_line(text: &str) -> String {
+    proctor_core::printable::shown(text.lines().last().unwrap_or_default(), 200)
+}

@@ -1,0 +1,143 @@
+//! Evaluation of a run on the snapshot of its workspace.
+
+use proctor_core::json::Json;
+use proctor_sandbox::{Snapshot, Workspace};
+use proctor_wire::atp::artifact::{Artifact, Content, check_content};
+
+use super::{Surroundings, attest, command};
+use crate::checks::{
+    Answer, Assertion, AssertionResult, EntryKind, EventView, Evidence, Files as _, Reply, Request,
+    WorkspacePath, evaluate as evaluate_assertion, needs,
+};
+use crate::execute::Execution;
+use crate::folder::{Folder, ResolvedFile};
+use crate::scoring::{Limits, Score, score};
+use crate::secrets::Secrets;
+use crate::suite::TestCase;
+
+/// Bytes of a workspace file whose claimed size and hash are checked.
+const MAX_CLAIMED_BYTES: usize = 64 << 20;
+
+/// Results of a run's assertions.
+pub(super) struct Evaluated {
+    pub assertions: Vec<AssertionResult>,
+    pub score: Score,
+    /// A violation of the protocol that only the workspace shows.
+    pub problem: Option<String>,
+}
+
+/// Evaluates the assertions of a test; none without a response. Also gives warnings.
+pub(super) async fn evaluate(
+    around: &Surroundings,
+    test: &TestCase,
+    workspace: &Workspace,
+    execution: &Execution,
+    files: &[ResolvedFile],
+    secrets: &Secrets,
+) -> (Option<Evaluated>, Vec<String>) {
+    if execution.response.is_null() {
+        return (None, Vec::new());
+    }
+    let snapshot = match snapshot(workspace, files) {
+        Ok(snapshot) => snapshot,
+        Err(error) => {
+            return (None, vec![format!("the workspace could not be copied for the checks: {error}")]);
+        }
+    };
+    let mut warnings: Vec<String> =
+        snapshot.left_out().iter().map(|left| format!("not copied for the checks: {left}")).collect();
+    let folder = Folder::new(snapshot.path());
+    let problem = wrong_claim(&execution.response, &folder);
+    let mut assertions = Vec::new();
+    let events: Vec<EventView<'_>> = execution
+        .events
+        .iter()
+        .map(|event| EventView {
+            sequence: event.json.get("sequence").and_then(Json::as_u64),
+            event_type: event.event_type(),
+            payload: event.json.get("payload").unwrap_or(&Json::Null),
+        })
+        .collect();
+    let evidence = Evidence { response: &execution.response, events: &events, files: &folder };
+    for assertion in &test.assertions {
+        let answers = answers(around, assertion, &evidence, &snapshot).await;
+        assertions.push(evaluate_assertion(assertion, &evidence, &answers));
+    }
+    assertions.extend(attest::evaluate(test, execution));
+    for result in &mut assertions {
+        for check in &mut result.checks {
+            check.message = secrets.cut(&check.message).0.into_owned();
+            secrets.cut_json(&mut check.details, &mut Vec::new());
+        }
+    }
+    let limits = Limits {
+        max_steps: test.constraints.max_steps,
+        max_tokens: test.constraints.max_tokens,
+        budget_usd: test.constraints.budget_usd,
+    };
+    if test.assertions.is_empty() && test.attest.is_empty() {
+        warnings.push("the test has no assertions: only the status of the agent counts".to_owned());
+    }
+    let score = score(&assertions, &test.weights, &execution.measures, &limits);
+    (Some(Evaluated { assertions, score, problem }), warnings)
+}
+
+fn snapshot(
+    workspace: &Workspace,
+    files: &[ResolvedFile],
+) -> Result<Snapshot, proctor_sandbox::WorkspaceError> {
+    let snapshot = workspace.snapshot()?;
+    for file in files {
+        file.add_to(&snapshot, workspace.tmp())?;
+    }
+    Ok(snapshot)
+}
+
+/// Runs the commands that an assertion depends on. Questions to judges stay unanswered, and the assertion is an error.
+async fn answers(
+    around: &Surroundings,
+    assertion: &Assertion,
+    evidence: &Evidence<'_>,
+    snapshot: &Snapshot,
+) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for need in needs(&assertion.check, evidence, "") {
+        if let Request::Command(wanted) = need.request {
+            let outcome = command::run_check(around, snapshot, &wanted).await;
+            answers.push(Answer { leaf: need.leaf, reply: Reply::Command(outcome) });
+        }
+    }
+    answers
+}
+
+/// The first artifact whose claimed size or hash is not that of its content or its file.
+fn wrong_claim(response: &Json, folder: &Folder<'_>) -> Option<String> {
+    let artifacts = response.get("artifacts").and_then(Json::as_array).unwrap_or_default();
+    for (index, artifact) in artifacts.iter().enumerate() {
+        let Some(artifact) = Artifact::view(artifact) else { continue };
+        let inline = match &artifact {
+            Artifact::File(file) => file.content,
+            _ => None,
+        };
+        let mismatches = match inline {
+            Some(content) => check_content(artifact.claims(), Content::Inline(content)),
+            None => {
+                let Ok(path) = WorkspacePath::parse(artifact.name()) else { continue };
+                if matches!(artifact, Artifact::Structured(_))
+                    || folder.entry(&path) != Ok(Some(EntryKind::File))
+                {
+                    continue;
+                }
+                let Ok(content) = folder.read(&path, MAX_CLAIMED_BYTES) else { continue };
+                check_content(artifact.claims(), Content::Bytes(&content))
+            }
+        };
+        if mismatches.size {
+            return Some(format!("$.artifacts[{index}].size_bytes: the content has another size"));
+        }
+        if mismatches.hash {
+            return Some(format!("$.artifacts[{index}].content_hash: the content has another hash"));
+        }
+    }
+    None
+}

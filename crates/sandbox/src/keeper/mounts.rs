@@ -1,0 +1,121 @@
+//! File tree of a run: everything read-only but the writable folders, devices reduced to harmless ones, hidden paths masked.
+
+use crate::error::Step;
+use crate::plan::layers::{Layer, Layers};
+use crate::sys::mounts::{self, NO_DEVICES, NO_SET_USER_ID, READ_ONLY};
+use crate::sys::{Call, Errno, files};
+use std::ffi::CStr;
+
+/// Devices that a run keeps. Disks, memory and terminals of the host are not among them: a read-only mount does not stop writes to devices.
+const DEVICES: [&CStr; 6] =
+    [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random", c"/dev/urandom", c"/dev/tty"];
+
+const DEVICE_LINKS: [(&CStr, &CStr); 5] = [
+    (c"/proc/self/fd", c"/dev/fd"),
+    (c"/proc/self/fd/0", c"/dev/stdin"),
+    (c"/proc/self/fd/1", c"/dev/stdout"),
+    (c"/proc/self/fd/2", c"/dev/stderr"),
+    (c"pts/ptmx", c"/dev/ptmx"),
+];
+
+/// File without any permission, which is mounted over hidden files.
+const MASK: &CStr = c"/dev/.hidden";
+
+/// Shared memory of a run. Its pages belong to no process, so that only this bound holds them.
+const SHARED_MEMORY: &CStr = c"mode=1777,size=64m";
+
+const NO_EXECUTION: u64 = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+
+/// Builds the tree up to `/proc`, which stays writable until [`finish`].
+pub(super) fn prepare(layers: &Layers) -> Result<(), (Step, Errno)> {
+    for (path, tree) in &layers.trees {
+        tree.set(mounts::clone_tree(path).map_err(|errno| (Step::Writable, errno))?);
+    }
+    prepare_base(layers).map_err(|errno| (Step::Mounts, errno))
+}
+
+fn prepare_base(layers: &Layers) -> Call<()> {
+    mounts::make_private(c"/")?;
+    let mut devices = [-1; DEVICES.len()];
+    for (device, path) in devices.iter_mut().zip(DEVICES) {
+        *device = match mounts::clone_tree(path) {
+            Ok(tree) => {
+                // Their mode and owner must not be changed either.
+                mounts::restrict_tree(tree, READ_ONLY | NO_SET_USER_ID)?;
+                tree
+            }
+            Err(Errno(libc::ENOENT)) => -1,
+            Err(errno) => return Err(errno),
+        };
+    }
+    mounts::restrict(c"/", READ_ONLY | NO_SET_USER_ID | NO_DEVICES, true)?;
+    mounts::mount_new(c"tmpfs", c"/dev", libc::MS_NOSUID | libc::MS_NOEXEC, c"mode=0755,size=64k")?;
+    for (device, path) in devices.into_iter().zip(DEVICES) {
+        if device >= 0 {
+            files::close(files::open(path, libc::O_CREAT | libc::O_WRONLY, 0o600)?);
+            mounts::attach_tree(device, path)?;
+            files::close(device);
+        }
+    }
+    for (target, path) in DEVICE_LINKS {
+        files::make_symlink(target, path)?;
+    }
+    files::make_directory(c"/dev/shm", 0o1777)?;
+    mounts::mount_new(c"tmpfs", c"/dev/shm", NO_EXECUTION, SHARED_MEMORY)?;
+    files::make_directory(c"/dev/pts", 0o755)?;
+    // Terminals of its own; programs without any work nearly always, so a kernel that refuses them is no failure.
+    let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+    let _ = mounts::mount_new(c"devpts", c"/dev/pts", flags, c"newinstance,ptmxmode=0666,mode=0600");
+    files::close(files::open(MASK, libc::O_CREAT | libc::O_WRONLY, 0)?);
+    mounts::restrict(c"/dev", READ_ONLY, false)?;
+    if layers.has_own_processes {
+        // Refused in containers whose own /proc is masked. The old one stays then: processes outside cannot be reached through it,
+        // because they are in another user namespace.
+        let _ = mounts::mount_new(c"proc", c"/proc", NO_EXECUTION, c"");
+    }
+    Ok(())
+}
+
+/// Masks hidden paths, opens the writable folders, and makes `/proc` read-only.
+pub(super) fn finish(layers: &Layers) -> Result<(), (Step, Errno)> {
+    for layer in &layers.steps {
+        let (step, result) = match layer {
+            Layer::MaskFolder { path, is_passed } => (Step::Masks, mask_folder(path, *is_passed)),
+            Layer::MaskFile { path } => (Step::Masks, gone_is_fine(mounts::bind(MASK, path))),
+            Layer::MakeFolder { path } => (Step::Masks, make_folder(path)),
+            Layer::Seal { path } => (Step::Masks, gone_is_fine(mounts::restrict(path, READ_ONLY, false))),
+            Layer::Expose { tree, path } => (Step::Writable, expose(layers, *tree, path)),
+        };
+        result.map_err(|errno| (step, errno))?;
+    }
+    mounts::restrict(c"/proc", READ_ONLY, true).map_err(|errno| (Step::Mounts, errno))
+}
+
+fn expose(layers: &Layers, tree: usize, path: &CStr) -> Call<()> {
+    let tree = layers.trees.get(tree).map_or(-1, |(_, tree)| tree.get());
+    mounts::restrict_tree(tree, NO_SET_USER_ID | NO_DEVICES)?;
+    mounts::attach_tree(tree, path)?;
+    files::close(tree);
+    Ok(())
+}
+
+fn make_folder(path: &CStr) -> Call<()> {
+    match files::make_directory(path, 0o711) {
+        // Two writable folders below the same one.
+        Err(Errno(libc::EEXIST)) => Ok(()),
+        other => other,
+    }
+}
+
+fn mask_folder(path: &CStr, is_passed: bool) -> Call<()> {
+    let options = if is_passed { c"mode=0711,size=64k" } else { c"mode=0000,size=4k" };
+    gone_is_fine(mounts::mount_new(c"tmpfs", path, NO_EXECUTION, options))
+}
+
+/// A hidden path may have gone since the plan was made: there is nothing left to hide.
+fn gone_is_fine(result: Call<()>) -> Call<()> {
+    match result {
+        Err(Errno(libc::ENOENT | libc::ENOTDIR)) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,157 @@
+//! Features taken away one by one: the report stays true, and `Require` refuses.
+
+use crate::helper::{Results, World};
+use crate::support::Bench;
+use proctor_sandbox::{Error, Feature, Features, Limits, Mode, Network, Protection, Sandbox, Standing};
+
+/// Attempts of the helper that break a protection.
+fn attempts(protection: Protection) -> &'static [&'static str] {
+    match protection {
+        Protection::Writes => &[
+            "write", "append", "create", "folder", "rename", "fetch", "remove", "chmod", "chown", "fchmod",
+            "utime", "xattr", "symlink", "hardlink", "sysctl",
+        ],
+        Protection::HiddenPaths => &["hidden-read", "hidden-list", "hidden-socket", "hidden-proc"],
+        Protection::Network => &["tcp", "udp", "unix", "abstract"],
+        Protection::FileSize => &["file-size"],
+        Protection::Descriptors => &["descriptors"],
+        Protection::Memory | Protection::Processes | Protection::EndWithRun | Protection::EndWithCaller => {
+            &[]
+        }
+    }
+}
+
+/// Compares a report with what really worked.
+fn compare(what: &str, bench: &Bench, results: &Results) {
+    for (protection, standing) in bench.sandbox.protections().iter() {
+        let worked: Vec<&str> = attempts(protection)
+            .iter()
+            .copied()
+            .filter(|name| results.worked.iter().any(|own| own == name))
+            .collect();
+        match standing {
+            Standing::Held { by } => {
+                assert!(!by.is_empty(), "{what}: {protection} held by nothing");
+                assert!(
+                    worked.is_empty(),
+                    "{what}: {protection} is reported as held by {standing}, but {worked:?} worked"
+                );
+            }
+            Standing::Missing { reason } => {
+                assert!(!reason.is_empty(), "{what}: {protection}");
+                let is_testable = !attempts(protection).is_empty() && !reason.contains("hypervisor");
+                let is_shared_memory = reason.contains("shared memory");
+                assert!(
+                    !worked.is_empty() || !is_testable || is_shared_memory,
+                    "{what}: {protection} is reported as missing ({reason}), but nothing worked"
+                );
+            }
+            Standing::Waived => panic!("{what}: {protection} waived"),
+        }
+    }
+    assert!(results.worked.iter().any(|name| name == "inside"), "{what}");
+}
+
+fn check(what: &str, features: Features) {
+    let bench = Bench::with(Mode::Auto, features);
+    let world = World::new();
+    compare(what, &bench, &world.attack(&bench));
+    let required = Sandbox::new(Mode::Require, features, bench.base.path());
+    match bench.sandbox.protections().missing().next() {
+        None => drop(required.unwrap()),
+        Some((protection, _)) => match required {
+            Err(Error::Missing { protection: refused, .. }) => assert_eq!(refused, protection, "{what}"),
+            other => panic!("{what}: {protection} is missing, but {other:?}"),
+        },
+    }
+    for (protection, standing) in bench.sandbox.protections().iter() {
+        println!("without {what}: {protection}: {standing}");
+    }
+}
+
+#[test]
+fn the_report_is_true_with_each_feature_taken_away() {
+    for feature in Feature::ALL {
+        check(&feature.to_string(), Features::all().without(feature));
+    }
+}
+
+#[test]
+fn the_report_is_true_where_namespaces_are_refused() {
+    let none = [
+        Feature::UserNamespace,
+        Feature::MountNamespace,
+        Feature::PidNamespace,
+        Feature::IpcNamespace,
+        Feature::NetworkNamespace,
+    ]
+    .into_iter()
+    .fold(Features::all(), Features::without);
+    check("namespaces", none);
+    check("namespaces and Landlock", none.without(Feature::Landlock));
+    check("namespaces and seccomp", none.without(Feature::Seccomp));
+    check("everything", Features::none());
+}
+
+#[test]
+fn supervision_alone_missing_is_named() {
+    let base = tempfile::tempdir().unwrap();
+    let features = Features::all().without(Feature::Supervisor);
+    let sandbox = Sandbox::new(Mode::Auto, features, base.path()).unwrap();
+    let Standing::Missing { reason } = sandbox.protections().get(Protection::Memory) else {
+        panic!("memory is held by nothing here");
+    };
+    assert_eq!(reason, "nothing adds up the memory of several processes: no supervisor (switched off)");
+}
+
+#[test]
+fn a_sandbox_that_is_off_says_so() {
+    let bench = Bench::with(Mode::Off, Features::all());
+    assert_eq!(bench.sandbox.protections().missing().count(), Protection::ALL.len());
+    let results = World::new().attack(&bench);
+    for name in ["write", "chmod", "hidden-read", "tcp", "udp", "unix", "file-size"] {
+        assert!(results.worked.iter().any(|own| own == name), "{name}");
+    }
+}
+
+#[test]
+fn an_open_network_is_no_missing_protection() {
+    let base = tempfile::tempdir().unwrap();
+    let sandbox = Sandbox::new(Mode::Auto, Features::all(), base.path()).unwrap();
+    let report = sandbox.protections_with(&Network::Host);
+    assert_eq!(report.get(Protection::Network), &Standing::Waived);
+}
+
+#[test]
+fn one_listener_without_a_network_namespace_is_reported_and_refused() {
+    let bench = Bench::with(Mode::Auto, Features::all().without(Feature::NetworkNamespace));
+    let network = Network::Only(bench.sandbox.loopback().unwrap());
+    let report = bench.sandbox.protections_with(&network);
+    assert!(matches!(report.get(Protection::Network), Standing::Missing { .. }), "{report:?}");
+    let features = Features::all().without(Feature::NetworkNamespace);
+    match Sandbox::new(Mode::Require, features, bench.base.path()) {
+        Ok(strict) => {
+            let error = strict.spawn(bench.script("true").network(network)).unwrap_err();
+            assert!(matches!(error, Error::Missing { protection: Protection::Network, .. }), "{error}");
+        }
+        Err(error) => println!("not run: {error}"),
+    }
+}
+
+#[test]
+fn processes_are_counted_without_a_namespace() {
+    let bench = Bench::with(
+        Mode::Auto,
+        Features::all()
+            .without(Feature::PidNamespace)
+            .without(Feature::PidMax)
+            .without(Feature::ResourceLimits),
+    );
+    let script = "i=0; while [ $i -lt 120 ]; do sleep 30 & i=$((i+1)); done; wait";
+    let limits = Limits { processes: 50, wall_time: std::time::Duration::from_secs(20), ..Limits::default() };
+    let mut process = bench.sandbox.spawn(bench.script(script).limits(limits)).unwrap();
+    let exit = process.wait(std::time::Duration::from_secs(20)).unwrap().unwrap();
+    assert_eq!(exit.limit, Some(proctor_sandbox::Limit::Processes), "{exit:?}");
+    drop(process);
+    assert_eq!(bench.survivors(), Vec::<String>::new());
+}
