@@ -12,9 +12,9 @@ use proctor_sandbox::{CopyLimits, Sandbox, Workspace};
 
 use crate::agent::Agent;
 use crate::checks::AssertionResult;
-use crate::execute::{Execution, RunContext, RunIdentity, execute};
+use crate::execute::{Execution, ReceivedJson, RunContext, RunIdentity, execute};
 use crate::folder::ResolvedFile;
-use crate::scoring::{Ending, Score, Verdict, run_verdict};
+use crate::scoring::{Ending, Measures, Score, Verdict, run_verdict};
 use crate::secrets::Secrets;
 use crate::suite::TestCase;
 
@@ -37,6 +37,9 @@ pub struct Surroundings {
     /// Becomes true when the user interrupts.
     pub interrupted: tokio::sync::watch::Receiver<bool>,
 }
+
+/// Events of a run that its report shows. All of them are kept in the record.
+pub const MAX_SHOWN_EVENTS: usize = 500;
 
 /// Result of one run.
 #[derive(Debug, Clone)]
@@ -63,6 +66,10 @@ pub struct RunResult {
     pub events: usize,
     /// Number of events that violate the protocol.
     pub flawed_events: usize,
+    /// The first events of a run that did not pass, for its report; at most [`MAX_SHOWN_EVENTS`].
+    pub shown_events: Vec<ReceivedJson>,
+    /// Amounts that the agent used.
+    pub measures: Measures,
     /// Deviations from the protocol.
     pub warnings: Vec<String>,
     /// Time that the agent took.
@@ -106,6 +113,8 @@ fn not_run(identity: &RunIdentity, error: &PrepareError) -> RunResult {
         response: Json::Null,
         events: 0,
         flawed_events: 0,
+        shown_events: Vec::new(),
+        measures: Measures::default(),
         warnings: Vec::new(),
         took: Duration::ZERO,
     }
@@ -197,6 +206,11 @@ fn conclude(
         response: execution.response,
         events: execution.events.len(),
         flawed_events: execution.events.iter().filter(|event| event.is_flawed).count(),
+        shown_events: match verdict {
+            Verdict::Passed => Vec::new(),
+            _ => execution.events.iter().take(MAX_SHOWN_EVENTS).cloned().collect(),
+        },
+        measures: execution.measures,
         warnings,
         took: execution.took,
     }
