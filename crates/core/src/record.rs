@@ -20,6 +20,9 @@ pub const MAX_LEAF: usize = 65_535;
 /// The most bytes of a claimed text that an envelope holds; the rest is represented by a digest.
 pub const MAX_CLAIMED: usize = 256;
 
+/// Code of the record of kind `run` that ends a test run.
+pub const RUN_ENDED: &str = "ended";
+
 /// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RecordKind {
@@ -47,11 +50,13 @@ pub enum RecordKind {
     Session,
     /// Change in an agent's registration or status: registered, suspended, offline, …
     Agent,
+    /// Part of a test run: its start, events of the agent, its end, results of tests.
+    Run,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [RecordKind; 12] = [
+    pub const ALL: [RecordKind; 13] = [
         RecordKind::Decision,
         RecordKind::Outcome,
         RecordKind::Observation,
@@ -64,6 +69,7 @@ impl RecordKind {
         RecordKind::Retracted,
         RecordKind::Session,
         RecordKind::Agent,
+        RecordKind::Run,
     ];
 
     /// The word for it.
@@ -81,6 +87,7 @@ impl RecordKind {
             RecordKind::Retracted => "retracted",
             RecordKind::Session => "session",
             RecordKind::Agent => "agent",
+            RecordKind::Run => "run",
         }
     }
 }

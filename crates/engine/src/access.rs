@@ -10,7 +10,7 @@ use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_ledger::{Ledger, OpenError, Options, ReadError, Reader};
 use proctor_policy::document::Problem;
-use proctor_policy::policy::Policy;
+use proctor_policy::policy::{Policy, Source};
 use proctor_system::{RealPaths, SystemClock, SystemRandomness};
 
 use crate::owner::{self, OwnerError, RelayedDoor};
@@ -38,6 +38,18 @@ pub struct Relay {
 
 /// The mode of a connection that carries single commands; other modes are the names of doors.
 pub const COMMAND: &str = "command";
+
+/// The mode of a connection that carries lines of test runs, and the name of their door.
+pub const TEST_RUNS: &str = "atp";
+
+/// The policy of test runs when none is configured: the tools that a suite gives its runs, and nothing for anybody else.
+const TEST_RUNS_POLICY: &str = r#"version: "1"
+default: deny
+rules:
+  - id: tools-of-test-runs
+    when: action.kind == "tool_call" && agent.principal.matches("^uid:[0-9]+/run-[0-9a-f-]{36}$")
+    then: allow
+"#;
 
 /// Error of opening a state directory.
 #[derive(Debug, thiserror::Error)]
@@ -125,7 +137,7 @@ impl Access {
         // The owner may end between the two attempts, so a few rounds are made.
         for _ in 0..5 {
             match open_ledger(settings, &state) {
-                Ok(ledger) => return own(settings, &state, ledger, doors).map(Access::Owner),
+                Ok(ledger) => return own(settings, &state, ledger, mode, doors).map(Access::Owner),
                 Err(OpenError::Owned { pid }) => match connect(settings, &state, mode) {
                     Ok(relay) => return Ok(Access::Relay(relay)),
                     Err(ConnectError::Refused(refusal)) => return Err(refusal),
@@ -168,11 +180,15 @@ fn own(
     settings: &Settings,
     state: &StateDir,
     ledger: Ledger,
+    mode: &str,
     doors: impl FnOnce(&Arc<Engine>) -> Vec<Box<dyn RelayedDoor>>,
 ) -> Result<Arc<Engine>, AccessError> {
     let parts = Parts {
         ledger,
-        policy: load_policy(settings)?,
+        policy: match &settings.policy {
+            None if mode == TEST_RUNS => test_runs_policy()?,
+            _ => load_policy(settings)?,
+        },
         secret: state.secret()?,
         clock: Arc::new(SystemClock),
         randomness: Arc::new(SystemRandomness),
@@ -193,6 +209,11 @@ pub fn load_policy(settings: &Settings) -> Result<Policy, AccessError> {
             Ok(Policy::closed())
         }
     }
+}
+
+fn test_runs_policy() -> Result<Policy, AccessError> {
+    let source = Source::document("policy of test runs", TEST_RUNS_POLICY);
+    Policy::compile(vec![source]).map_err(AccessError::Policy)
 }
 
 enum ConnectError {

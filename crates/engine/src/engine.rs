@@ -40,7 +40,7 @@ pub use answer::{Answer, add_details};
 pub use approvals::{ApprovalRefusal, Ask, find_ask};
 pub use queued::QueuedRecords;
 pub use reload::Reload;
-pub use reports::{Ending, Event, Outcome, Report, Spent};
+pub use reports::{Ending, Event, Outcome, Report, RunReport, SIMULATED_APPROVAL, Spent};
 pub use reservation::QueueReservation;
 pub use waiting::{ToItsEnd, Wait, to_its_end};
 

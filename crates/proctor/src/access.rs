@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proctor_door_ahp::AhpDoor;
-use proctor_door_gate::RelayedGate;
+use proctor_door_gate::{RelayedGate, RelayedRuns};
 use proctor_engine::Engine;
 use proctor_engine::access::{self, AccessError, Relay};
 use proctor_engine::owner::RelayedDoor;
@@ -41,8 +41,8 @@ impl Access {
         let opened = access::Access::open(&config.engine, mode, |engine| {
             let door = AhpDoor::new(Arc::clone(engine), config.ahp.clone());
             ahp = Some(door.clone());
-            let doors: Vec<Box<dyn RelayedDoor>> =
-                vec![Box::new(RelayedGate(Arc::clone(engine))), Box::new(door)];
+            let (gate, runs) = (RelayedGate(Arc::clone(engine)), RelayedRuns(Arc::clone(engine)));
+            let doors: Vec<Box<dyn RelayedDoor>> = vec![Box::new(gate), Box::new(runs), Box::new(door)];
             doors
         })?;
         Ok(match opened {

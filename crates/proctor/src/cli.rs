@@ -19,7 +19,7 @@ pub use self::assertions::AssertArgs;
 pub use self::policy::{ActionArgs, PolicyCommand};
 pub use self::records::{AuditCommand, FilterArgs, SessionCommand};
 pub use self::serving::{AhpArgs, AssemblyArgs, AssemblyModeArg, InitArgs, ServeArgs, Starter};
-pub use self::testing::{SandboxArg, TestArgs};
+pub use self::testing::{RerunArg, SandboxArg, TestArgs};
 use crate::config::{Durability, Overrides};
 
 /// Supervises, audits and tests AI agents.

@@ -16,6 +16,9 @@ use proctor_core::quoted;
 
 use crate::suite::{self, AgentKind, ProcessAgent, SecretValue, WordsError, split_words};
 
+/// Pause before another attempt, unless the agent's settings say otherwise.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
 /// An agent that can be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
@@ -25,6 +28,10 @@ pub struct Agent {
     pub spec: AgentSpec,
     /// Time limit of the agent itself; the smaller of this and the test's counts.
     pub timeout: Option<Duration>,
+    /// Further attempts at a run that ended in an error.
+    pub retries: u32,
+    /// Pause before another attempt.
+    pub retry_delay: Duration,
 }
 
 /// Kinds of agents that can be run.
@@ -53,6 +60,42 @@ pub struct ProcessSpec {
     pub environment: Vec<(String, SecretValue)>,
     /// Names of variables that the process gets from Proctor's own environment.
     pub inherited: Vec<String>,
+    /// Whether it also gets all others whose names do not look like those of secrets.
+    pub inherits_others: bool,
+}
+
+/// Whether a variable's name looks like that of a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    const ENDINGS: [&str; 9] = [
+        "_KEY",
+        "_TOKEN",
+        "_SECRET",
+        "_PASSWORD",
+        "_PASSWD",
+        "_PWD",
+        "_CREDENTIAL",
+        "_CREDENTIALS",
+        "_APIKEY",
+    ];
+    const BEGINNINGS: [&str; 12] = [
+        "AWS_",
+        "AZURE_",
+        "GCP_",
+        "GOOGLE_",
+        "ANTHROPIC_",
+        "OPENAI_",
+        "HF_",
+        "HUGGING_FACE_",
+        "HUGGINGFACE_",
+        "DATABASE_",
+        "DB_",
+        "PRIVATE_",
+    ];
+    let name = name.to_ascii_uppercase();
+    // Settings of Proctor itself name its state directory and credentials.
+    name.starts_with("PROCTOR_")
+        || ENDINGS.iter().any(|ending| name.ends_with(ending) || ending.strip_prefix('_') == Some(&name))
+        || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// An endpoint.
@@ -126,7 +169,7 @@ pub fn resolve(text: &str, named: &[suite::Agent], around: &Surroundings<'_>) ->
             }
         },
     };
-    Ok(Agent { name: text.to_owned(), spec, timeout: None })
+    Ok(Agent { name: text.to_owned(), spec, timeout: None, retries: 0, retry_delay: RETRY_DELAY })
 }
 
 fn from_suite(agent: &suite::Agent, around: &Surroundings<'_>) -> Result<Agent, AgentError> {
@@ -151,7 +194,8 @@ fn from_suite(agent: &suite::Agent, around: &Surroundings<'_>) -> Result<Agent, 
     };
     let timeout = agent.timeout_seconds.filter(|seconds| *seconds > 0.0);
     let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    Ok(Agent { name: agent.name.clone(), spec, timeout })
+    let retry_delay = Duration::try_from_secs_f64(agent.retry_delay_seconds).unwrap_or(RETRY_DELAY);
+    Ok(Agent { name: agent.name.clone(), spec, timeout, retries: agent.retry_count, retry_delay })
 }
 
 fn with_settings(
@@ -165,6 +209,7 @@ fn with_settings(
     spec.working_dir = program.working_dir.as_ref().map(|folder| around.directory.join(folder));
     spec.environment.clone_from(&program.environment);
     spec.inherited.clone_from(&program.allowed_env_vars);
+    spec.inherits_others = program.inherit_environment;
     Ok(AgentSpec::Process(spec))
 }
 
@@ -184,6 +229,7 @@ fn process(
         working_dir: None,
         environment: Vec::new(),
         inherited: Vec::new(),
+        inherits_others: false,
     }))
 }
 

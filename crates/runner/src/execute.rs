@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use proctor_clients::atp::client::{AgentClient, ClientOptions, Exchange, ExecuteError, Headers, Item};
 use proctor_core::json::Json;
-use proctor_sandbox::{Exit, Sandbox, Workspace};
+use proctor_sandbox::{Exit, Network, Sandbox, Workspace};
 use proctor_wire::atp::conversation::{ConversationProblem, Fed, Transcript};
 use proctor_wire::atp::{Conversation, Response, Status};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::agent::{Agent, AgentSpec, RemoteSpec};
@@ -17,6 +18,7 @@ use crate::scoring::{Ending, Measures};
 use crate::secrets::Secrets;
 use crate::suite::TestCase;
 use crate::supervision::{Bounds, Crossing, Supervision};
+use crate::tools::{PlacedCall, SeenEvent, ToolCall, ToolCallStatus, ToolEndpoint, merge};
 
 pub use request::{RunIdentity, build_request};
 
@@ -41,8 +43,18 @@ pub struct RunContext<'r> {
     pub variables: &'r [(std::ffi::OsString, std::ffi::OsString)],
     /// Secrets of the run.
     pub secrets: &'r Secrets,
+    /// Network that a process reaches.
+    pub network: Network,
     /// Becomes true when the user interrupts.
     pub interrupted: tokio::sync::watch::Receiver<bool>,
+}
+
+/// The tools endpoint of a run, and the calls that it sees.
+pub struct Endpoint {
+    /// The endpoint.
+    pub open: Box<dyn ToolEndpoint>,
+    /// Calls that have ended.
+    pub calls: mpsc::Receiver<ToolCall>,
 }
 
 /// Result of one run, before evaluation.
@@ -58,6 +70,8 @@ pub struct Execution {
     pub response: Json,
     /// Events in order of arrival, with secrets cut.
     pub events: Vec<ReceivedJson>,
+    /// Calls that the tools endpoint saw, in order.
+    pub tool_calls: Vec<PlacedCall>,
     /// Number of events that were dropped because of their number or size.
     pub dropped_events: u64,
     /// Deviations from the protocol that released agents have, and violations that did not end the run.
@@ -72,6 +86,20 @@ pub struct Execution {
     pub leaked: Vec<String>,
     /// Time from the request to the end.
     pub took: Duration,
+}
+
+impl Execution {
+    /// For each event whether it reports a call that the tools endpoint saw.
+    pub fn events_at_endpoint(&self) -> Vec<bool> {
+        let events: Vec<Json> = self.events.iter().map(|event| event.json.clone()).collect();
+        crate::tools::match_reports(&events, &self.tool_calls).iter().map(Option::is_some).collect()
+    }
+
+    /// Events and tool calls in their order, each call once.
+    pub fn seen_events(&self) -> Vec<SeenEvent> {
+        let events: Vec<Json> = self.events.iter().map(|event| event.json.clone()).collect();
+        merge(&events, &self.tool_calls)
+    }
 }
 
 /// An event, kept as JSON.
@@ -108,10 +136,20 @@ pub enum StartError {
 }
 
 /// Runs the agent once. Never fails: an agent that cannot be started is an execution that ended in an error.
-pub async fn execute(context: &RunContext<'_>, reference: &[crate::folder::ResolvedFile]) -> Execution {
+pub async fn execute(
+    context: &RunContext<'_>,
+    reference: &[crate::folder::ResolvedFile],
+    endpoint: Option<Endpoint>,
+) -> Execution {
     let started = Instant::now();
-    let request = build_request(context.test, context.identity, context.workspace);
-    let mut run = Run::new(context, started);
+    let (open, calls) = match endpoint {
+        Some(Endpoint { open, calls }) => (Some(open), calls),
+        // The sender is gone: no call ever comes.
+        None => (None, mpsc::channel(1).1),
+    };
+    let url = open.as_ref().map(|endpoint| endpoint.url());
+    let request = build_request(context.test, context.identity, context.workspace, url);
+    let mut run = Run::new(context, started, calls);
     let outcome = match &context.agent.spec {
         AgentSpec::Process(program) => process::execute(context, program, &request, &mut run).await,
         AgentSpec::Remote(remote) => execute_remote(remote, &request, &mut run).await,
@@ -125,6 +163,13 @@ pub async fn execute(context: &RunContext<'_>, reference: &[crate::folder::Resol
     };
     if let Err(error) = outcome {
         run.error.get_or_insert(error.to_string());
+    }
+    run.took = Some(started.elapsed());
+    if let Some(open) = open {
+        open.finish().await;
+    }
+    while let Ok(call) = run.calls.try_recv() {
+        run.take_call(call);
     }
     run.finish()
 }
@@ -162,10 +207,13 @@ struct Run<'r> {
     error: Option<String>,
     last_lines: Vec<String>,
     exit: Option<Exit>,
+    calls: mpsc::Receiver<ToolCall>,
+    tool_calls: Vec<PlacedCall>,
+    took: Option<Duration>,
 }
 
 impl<'r> Run<'r> {
-    fn new(context: &'r RunContext<'r>, started: Instant) -> Run<'r> {
+    fn new(context: &'r RunContext<'r>, started: Instant, calls: mpsc::Receiver<ToolCall>) -> Run<'r> {
         let constraints = &context.test.constraints;
         let bounds = Bounds {
             max_steps: constraints.max_steps,
@@ -187,6 +235,9 @@ impl<'r> Run<'r> {
             error: None,
             last_lines: Vec::new(),
             exit: None,
+            calls,
+            tool_calls: Vec::new(),
+            took: None,
         }
     }
 
@@ -220,6 +271,12 @@ impl<'r> Run<'r> {
                         }
                     }
                 },
+                Some(call) = self.calls.recv() => {
+                    self.take_call(call);
+                    if self.crossing.is_some() {
+                        break;
+                    }
+                }
                 () = &mut ended, if drained_by.is_none() => drained_by = Some(Instant::now() + DRAIN),
                 () = tokio::time::sleep_until(until) => {
                     if drained_by.is_none() {
@@ -253,6 +310,13 @@ impl<'r> Run<'r> {
         self.crossing = new.into_iter().flatten().next();
     }
 
+    fn take_call(&mut self, call: ToolCall) {
+        if call.status == ToolCallStatus::NotAllowed && self.crossing.is_none() {
+            self.crossing = Some(Crossing::Tool(call.tool.clone()));
+        }
+        self.tool_calls.push(PlacedCall { after_events: self.conversation.events().len(), call });
+    }
+
     fn fail(&mut self, error: &ExecuteError) {
         if matches!(error, ExecuteError::TooLong) {
             let _: Fed = self.conversation.feed_too_large(proctor_wire::atp::limits::MAX_MESSAGE as u64 + 1);
@@ -267,7 +331,7 @@ impl<'r> Run<'r> {
             let metrics = response.as_json().get("metrics").cloned().unwrap_or(Json::Null);
             self.crossing = self.supervision.conclude(&metrics);
         }
-        let took = self.started.elapsed();
+        let took = self.took.unwrap_or_else(|| self.started.elapsed());
         let measures = self.measures();
         let secrets = self.context.secrets;
         let transcript = self.conversation.finish();
@@ -309,6 +373,7 @@ impl<'r> Run<'r> {
             crossing: self.crossing,
             response,
             events,
+            tool_calls: self.tool_calls,
             dropped_events: transcript.counts.dropped,
             warnings: warnings.collect(),
             last_lines,

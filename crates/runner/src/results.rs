@@ -114,7 +114,8 @@ impl TestResult {
         passed > 0 && passed < self.runs.len()
     }
 
-    fn to_json(&self) -> Json {
+    /// The result as JSON.
+    pub fn to_json(&self) -> Json {
         let mut json = Json::object()
             .with("id", self.id.as_str())
             .with("name", self.name.as_str())
@@ -160,7 +161,8 @@ pub fn ending_word(ending: Ending) -> &'static str {
     }
 }
 
-fn run_json(run: &RunResult) -> Json {
+/// The result of one run as JSON.
+pub fn run_json(run: &RunResult) -> Json {
     let assertions = run.assertions.iter().map(|result| {
         let checks = result.checks.iter().map(|check| {
             let mut json = Json::object()
@@ -194,6 +196,23 @@ fn run_json(run: &RunResult) -> Json {
         json.push("trace_id", trace);
     }
     json.push("duration_seconds", seconds(run.took));
+    let measures = &run.measures;
+    let amounts = [("steps", measures.steps), ("tokens", measures.tokens)];
+    for (name, amount) in amounts.into_iter().filter_map(|(name, amount)| Some((name, amount?))) {
+        json.push(name, amount);
+    }
+    if let Some(cost) = measures.cost_usd {
+        json.push("cost_usd", number(cost));
+    }
+    if !run.earlier_attempts.is_empty() {
+        let attempts = run.earlier_attempts.iter().map(|attempt| {
+            Json::object()
+                .with("task_id", attempt.task_id.as_str())
+                .with("error", attempt.error.as_str())
+                .with("duration_seconds", seconds(attempt.took))
+        });
+        json.push("earlier_attempts", attempts.collect::<Vec<_>>());
+    }
     json.push("events", run.events);
     if run.flawed_events > 0 {
         json.push("flawed_events", run.flawed_events);

@@ -5,18 +5,22 @@ mod command;
 mod evaluate;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::json::Json;
-use proctor_sandbox::{CopyLimits, Sandbox, Workspace};
+use proctor_sandbox::{CopyLimits, Network, Sandbox, Workspace};
+use tokio::sync::mpsc;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, AgentSpec};
 use crate::checks::AssertionResult;
-use crate::execute::{Execution, ReceivedJson, RunContext, RunIdentity, execute};
+use crate::execute::{Endpoint, Execution, ReceivedJson, RunContext, RunIdentity, execute};
 use crate::folder::ResolvedFile;
+use crate::recording::{EndedRun, Recorder, RecordingError, StartedRun};
 use crate::scoring::{Ending, Measures, Score, Verdict, run_verdict};
 use crate::secrets::Secrets;
 use crate::suite::TestCase;
+use crate::tools::{EndpointError, EndpointRun, MAX_CALLS, ToolEndpoints};
 
 pub use command::HookError;
 
@@ -36,6 +40,10 @@ pub struct Surroundings {
     pub working_directory: PathBuf,
     /// Becomes true when the user interrupts.
     pub interrupted: tokio::sync::watch::Receiver<bool>,
+    /// Endpoints for tool calls; without them, agents are given none.
+    pub endpoints: Option<Arc<dyn ToolEndpoints>>,
+    /// Store of runs; without it, nothing is recorded.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }
 
 /// Events of a run that its report shows. All of them are kept in the record.
@@ -74,6 +82,19 @@ pub struct RunResult {
     pub warnings: Vec<String>,
     /// Time that the agent took.
     pub took: Duration,
+    /// Attempts that ended in an error before this one.
+    pub earlier_attempts: Vec<Attempt>,
+}
+
+/// An attempt at a run that ended in an error, and was followed by another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// Task id.
+    pub task_id: String,
+    /// Reason.
+    pub error: String,
+    /// Time that the agent took.
+    pub took: Duration,
 }
 
 /// Errors before an agent is started. The run is an error, and says why.
@@ -90,6 +111,18 @@ pub enum PrepareError {
         /// The reason.
         reason: HookError,
     },
+    /// The beginning of the run is not on record.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The listener of the tools endpoint cannot be made.
+    #[error(transparent)]
+    Listener(#[from] proctor_sandbox::Error),
+    /// The tools endpoint cannot be listened on.
+    #[error("the tools endpoint cannot be listened on: {0}")]
+    Listen(#[from] std::io::Error),
+    /// The tools endpoint cannot be opened.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
 }
 
 /// Runs a test once.
@@ -117,6 +150,7 @@ fn not_run(identity: &RunIdentity, error: &PrepareError) -> RunResult {
         measures: Measures::default(),
         warnings: Vec::new(),
         took: Duration::ZERO,
+        earlier_attempts: Vec::new(),
     }
 }
 
@@ -131,12 +165,20 @@ async fn in_workspace(
     let locate = |written: &str| {
         crate::suite::locate(written, &around.suite_directory, &around.working_directory, &exists)
     };
-    if let Err(error) = prepare(around, test, workspace, &locate).await {
-        return not_run(&identity, &error);
-    }
     let is_public = |name: &str| test.public.iter().any(|public| public == name);
     let values = test.environment.iter().filter(|(name, _)| !is_public(name));
-    let secrets = Secrets::new(values.map(|(name, value)| (name.as_str(), value.expose())));
+    let secrets = Arc::new(Secrets::new(values.map(|(name, value)| (name.as_str(), value.expose()))));
+    let prepared = async {
+        prepare(around, test, workspace, &locate).await?;
+        if let Some(recorder) = &around.recorder {
+            recorder.run_started(StartedRun { agent, test, identity: &identity }).await?;
+        }
+        endpoint(around, agent, test, &identity, &secrets).await
+    };
+    let (network, endpoint) = match prepared.await {
+        Ok(prepared) => prepared,
+        Err(error) => return not_run(&identity, &error),
+    };
     let reference = ResolvedFile::resolve(&test.reference, &locate);
     let context = RunContext {
         agent,
@@ -147,9 +189,10 @@ async fn in_workspace(
         hidden: &around.hidden,
         variables: &around.variables,
         secrets: &secrets,
+        network,
         interrupted: around.interrupted.clone(),
     };
-    let execution = execute(&context, &reference).await;
+    let execution = execute(&context, &reference, endpoint).await;
     let files = ResolvedFile::resolve(&test.files, &locate);
     let (evaluated, mut warnings) =
         evaluate::evaluate(around, test, workspace, &execution, &files, &secrets).await;
@@ -159,7 +202,52 @@ async fn in_workspace(
             warnings.push(format!("teardown `{}` failed: {reason}", command.words.join(" ")));
         }
     }
-    conclude(test, &identity, execution, evaluated, warnings)
+    let mut result = conclude(test, &identity, &execution, evaluated, warnings);
+    if let Some(recorder) = &around.recorder {
+        let ended = EndedRun { agent, test, execution: &execution, result: &result };
+        if let Err(error) = recorder.run_ended(ended).await {
+            result.verdict = Verdict::Error;
+            result.error.get_or_insert(error.to_string());
+        }
+    }
+    result
+}
+
+/// Opens the tools endpoint of a run, in the network that its process reaches.
+async fn endpoint(
+    around: &Surroundings,
+    agent: &Agent,
+    test: &TestCase,
+    identity: &RunIdentity,
+    secrets: &Arc<Secrets>,
+) -> Result<(Network, Option<Endpoint>), PrepareError> {
+    let closed = if test.network { Network::Host } else { Network::None };
+    let endpoints = match &agent.spec {
+        // These call no tools.
+        AgentSpec::Nop | AgentSpec::Reference => None,
+        AgentSpec::Process(_) | AgentSpec::Remote(_) => around.endpoints.as_ref(),
+    };
+    let Some(endpoints) = endpoints else { return Ok((closed, None)) };
+    // An agent with the host's network, or outside of the sandbox, reaches the host's loopback address.
+    let is_inside = matches!(&agent.spec, AgentSpec::Process(_)) && !test.network;
+    let (network, listener) = if is_inside {
+        let loopback = around.sandbox.loopback()?;
+        let listener = loopback.listener()?;
+        (Network::Only(loopback), listener)
+    } else {
+        (closed, std::net::TcpListener::bind(("127.0.0.1", 0))?)
+    };
+    let (sender, calls) = mpsc::channel(MAX_CALLS);
+    let run = EndpointRun {
+        task_id: &identity.task_id,
+        agent: &agent.name,
+        test,
+        call_timeout: Duration::from_secs(test.constraints.timeout_seconds.into()),
+        secrets,
+        calls: sender,
+    };
+    let open = endpoints.open(listener, run).await?;
+    Ok((network, Some(Endpoint { open, calls })))
 }
 
 async fn prepare(
@@ -182,7 +270,7 @@ async fn prepare(
 fn conclude(
     test: &TestCase,
     identity: &RunIdentity,
-    execution: Execution,
+    execution: &Execution,
     evaluated: Option<evaluate::Evaluated>,
     warnings: Vec<String>,
 ) -> RunResult {
@@ -199,11 +287,11 @@ fn conclude(
         task_id: identity.task_id.clone(),
         verdict,
         ending: execution.ending,
-        error: execution.error.or(problem),
-        last_lines: execution.last_lines,
+        error: execution.error.clone().or(problem),
+        last_lines: execution.last_lines.clone(),
         score,
         assertions,
-        response: execution.response,
+        response: execution.response.clone(),
         events: execution.events.len(),
         flawed_events: execution.events.iter().filter(|event| event.is_flawed).count(),
         shown_events: match verdict {
@@ -213,5 +301,6 @@ fn conclude(
         measures: execution.measures,
         warnings,
         took: execution.took,
+        earlier_attempts: Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! A suite against one agent: its tests, in parallel, each as often as it says.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use proctor_core::random::Randomness;
 use crate::agent::Agent;
 use crate::execute::RunIdentity;
 use crate::results::{SuiteResult, TestResult};
-use crate::run::{RunResult, Surroundings, run};
+use crate::run::{Attempt, RunResult, Surroundings, run};
 use crate::scoring::{Verdict, test_verdict};
 use crate::suite::{Suite, TestCase};
 
@@ -27,6 +28,10 @@ pub struct Options {
     pub parallel: usize,
     /// Whether tests after the first that did not pass are left out.
     pub fail_fast: bool,
+    /// Further attempts at a run that ended in an error, instead of what the agent's settings say.
+    pub retries: Option<u32>,
+    /// Results of tests that ended before the suite run was interrupted; they are not run again.
+    pub known: HashMap<String, TestResult>,
 }
 
 /// Runs the selected tests of a suite. `finished` hears of each test as it ends, in the order of ending.
@@ -43,12 +48,23 @@ pub async fn run_suite(
     let tests: Vec<&TestCase> = options.selected.iter().filter_map(|index| suite.tests.get(*index)).collect();
     let planned = tests.into_iter().enumerate().map(|(place, test)| {
         let runs = options.runs.unwrap_or(test.runs);
-        let ids: Vec<String> = (0..runs).map(|_| task_id(randomness)).collect();
         let stopped = Arc::clone(&stopped);
         async move {
+            if let Some(known) = options.known.get(&test.id) {
+                return (place, known.clone());
+            }
             let is_stopped =
                 || stopped.load(std::sync::atomic::Ordering::Relaxed) || *around.interrupted.borrow();
-            let result = run_test(agent, test, ids, around, &is_stopped).await;
+            let plan = Plan { runs, retries: options.retries.unwrap_or(agent.retries), randomness };
+            let mut result = run_test(agent, test, &plan, around, &is_stopped).await;
+            // An interrupted test has not ended: it is run again as a whole.
+            let has_ended = !*around.interrupted.borrow() && !is_left_out(&result);
+            if let Some(recorder) = around.recorder.as_ref().filter(|_| has_ended)
+                && let Err(error) = recorder.test_ended(&result).await
+            {
+                result.verdict = Some(Verdict::Error);
+                result.not_run.get_or_insert(error.to_string());
+            }
             (place, result)
         }
     });
@@ -74,10 +90,25 @@ pub async fn run_suite(
     }
 }
 
+/// Whether a test was left out because an earlier one did not pass.
+fn is_left_out(result: &TestResult) -> bool {
+    result.not_run.as_deref() == Some(LEFT_OUT)
+}
+
+/// Reason of a test that was left out.
+const LEFT_OUT: &str = "an earlier test did not pass, or the run was interrupted";
+
+/// Number of runs of a test, and of attempts at each.
+struct Plan<'p> {
+    runs: u32,
+    retries: u32,
+    randomness: &'p dyn Randomness,
+}
+
 async fn run_test(
     agent: &Agent,
     test: &TestCase,
-    ids: Vec<String>,
+    plan: &Plan<'_>,
     around: &Surroundings,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> TestResult {
@@ -91,17 +122,16 @@ async fn run_test(
         result.not_run = Some(format!("not for this agent; it is for {}", test.agents.join(", ")));
         return result;
     }
-    let total = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    let total = plan.runs;
     let mut runs: Vec<RunResult> = Vec::new();
-    for (number, task_id) in (1..).zip(ids) {
+    for number in 1..=total {
         if is_stopped() {
             break;
         }
-        let identity = RunIdentity { task_id, number, total, tools_endpoint: None };
-        runs.push(run(around, agent, test, identity).await);
+        runs.push(run_until_evaluated(agent, test, plan, number, around).await);
     }
     if runs.is_empty() {
-        result.not_run = Some("an earlier test did not pass, or the run was interrupted".to_owned());
+        result.not_run = Some(LEFT_OUT.to_owned());
         return result;
     }
     let mut verdicts: Vec<Verdict> = runs.iter().map(|run| run.verdict).collect();
@@ -113,8 +143,38 @@ async fn run_test(
     result
 }
 
-/// A UUIDv4 from injected randomness.
-fn task_id(randomness: &dyn Randomness) -> String {
+/// Runs a test once; one that ended in an error is attempted again.
+async fn run_until_evaluated(
+    agent: &Agent,
+    test: &TestCase,
+    plan: &Plan<'_>,
+    number: u32,
+    around: &Surroundings,
+) -> RunResult {
+    let mut earlier_attempts = Vec::new();
+    loop {
+        let identity = RunIdentity { task_id: new_id(plan.randomness), number, total: plan.runs };
+        let mut result = run(around, agent, test, identity).await;
+        let made = u32::try_from(earlier_attempts.len()).unwrap_or(u32::MAX);
+        if result.verdict != Verdict::Error || made >= plan.retries || *around.interrupted.borrow() {
+            result.earlier_attempts = earlier_attempts;
+            return result;
+        }
+        earlier_attempts.push(Attempt {
+            task_id: result.task_id,
+            error: result.error.unwrap_or_else(|| "the assertions could not be evaluated".to_owned()),
+            took: result.took,
+        });
+        let mut interrupted = around.interrupted.clone();
+        tokio::select! {
+            () = tokio::time::sleep(agent.retry_delay) => {}
+            _ = interrupted.wait_for(|is_interrupted| *is_interrupted) => {}
+        }
+    }
+}
+
+/// A new identifier of a suite run or a task: a UUIDv4 from injected randomness.
+pub fn new_id(randomness: &dyn Randomness) -> String {
     let mut bytes = [0; 16];
     randomness.fill(&mut bytes);
     uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()

@@ -13,7 +13,7 @@ use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_net::lines::{self, Line, MAX_MESSAGE};
 
-use proctor_engine::access::local_caller;
+use proctor_engine::access::{TEST_RUNS, local_caller};
 use proctor_engine::owner::RelayedDoor;
 use proctor_engine::{Engine, Proposal, Undelivered};
 
@@ -136,6 +136,19 @@ impl RelayedDoor for RelayedGate {
 
     fn command(&self, name: &str, command: &Json) -> Option<Json> {
         (name == "check").then(|| check(&self.0, command))
+    }
+}
+
+/// Lines of test runs that the owner of the state directory serves to a process that runs a suite.
+pub struct RelayedRuns(pub Arc<Engine>);
+
+impl RelayedDoor for RelayedRuns {
+    fn mode(&self) -> &'static str {
+        TEST_RUNS
+    }
+
+    fn serve(&self, caller: Caller, input: BufReader<UnixStream>, output: UnixStream) {
+        serve(&self.0, &caller, TEST_RUNS, input, output);
     }
 }
 

@@ -2,8 +2,14 @@
 
 use proctor_core::action::{Action, ActionProblem};
 use proctor_core::json::{Json, JsonError};
-use proctor_engine::{Ending, Outcome, Report, Spent};
+// The door of test runs: only the program that runs the tests speaks there, through the owner's socket, so its lines may say more: parts of
+// a run, alarms, and outcomes of asks that the suite approved.
+use proctor_engine::access::TEST_RUNS;
+use proctor_engine::{Ending, Outcome, Report, RunReport, SIMULATED_APPROVAL, Spent};
 use rust_decimal::Decimal;
+
+/// Alarms that test runs raise.
+const RUN_ALARMS: [&str; 4] = ["tool_not_allowed", "foreign_task", "malformed", "too_many_calls"];
 
 /// A parsed line.
 #[derive(Debug)]
@@ -68,6 +74,9 @@ pub enum MessageError {
     /// An observation has no code.
     #[error("`observation.code` says what kind of thing it is")]
     Code,
+    /// An alarm of an observation is unknown or malformed.
+    #[error("`observation.alarms` has an unknown alarm")]
+    Alarm,
     /// A report is not an object.
     #[error("`{0}` is an object")]
     ReportNotAnObject(&'static str),
@@ -111,8 +120,9 @@ pub fn read_message(line: &[u8], door: &str) -> Result<Message, MessageError> {
             "agent" => message.agent = text("agent", &member)?,
             "ref" => message.reference = Some(member),
             "door" => return Err(MessageError::Door),
-            "outcome" => report = Some(read_outcome(&member)?),
-            "observation" => report = Some(read_observation(&member)?),
+            "outcome" => report = Some(read_outcome(&member, door)?),
+            "observation" => report = Some(read_observation(&member, door)?),
+            "run" if door == TEST_RUNS => report = Some(read_run(&member)?),
             _ => action.push((name, member)),
         }
     }
@@ -135,8 +145,14 @@ fn text(name: &'static str, value: &Json) -> Result<String, MessageError> {
         .ok_or_else(|| MessageError::NotAString { name, found: value.type_name() })
 }
 
-fn read_outcome(value: &Json) -> Result<Report, MessageError> {
-    known_members(value, "outcome", &["decision_id", "ok", "result", "tokens", "cost_usd"])?;
+fn read_outcome(value: &Json, door: &str) -> Result<Report, MessageError> {
+    let is_simulated = door == TEST_RUNS && value.get("simulated_approval").is_some();
+    let known: &'static [&'static str] = if is_simulated {
+        &["decision_id", "ok", "result", "simulated_approval"]
+    } else {
+        &["decision_id", "ok", "result", "tokens", "cost_usd"]
+    };
+    known_members(value, "outcome", known)?;
     let decision = value.get("decision_id").and_then(Json::as_str).and_then(|id| id.parse().ok());
     let amount =
         |literal: &str| Decimal::from_str_exact(literal).ok().filter(|amount| !amount.is_sign_negative());
@@ -158,19 +174,39 @@ fn read_outcome(value: &Json) -> Result<Report, MessageError> {
         result: value.get("result").cloned().unwrap_or_default(),
         tokens,
         cost_usd,
-        binding: None,
+        binding: is_simulated.then_some(SIMULATED_APPROVAL),
     }))
 }
 
-fn read_observation(value: &Json) -> Result<Report, MessageError> {
-    known_members(value, "observation", &["code", "data"])?;
+fn read_observation(value: &Json, door: &str) -> Result<Report, MessageError> {
+    let known: &'static [&'static str] =
+        if door == TEST_RUNS { &["code", "data", "alarms"] } else { &["code", "data"] };
+    known_members(value, "observation", known)?;
+    let listed = value.get("alarms").and_then(Json::as_array).unwrap_or_default();
+    let alarm = |alarm: &Json| {
+        let code = alarm.get("code").and_then(Json::as_str)?;
+        let problem = alarm.get("problem").and_then(Json::as_str)?.to_owned();
+        Some((*RUN_ALARMS.iter().find(|known| **known == code)?, problem))
+    };
+    let alarms = listed.iter().map(|listed| alarm(listed).ok_or(MessageError::Alarm));
     let code = value.get("code").and_then(Json::as_str).ok_or(MessageError::Code)?;
     Ok(Report::Observation {
         code: code.to_owned(),
         data: value.get("data").cloned().unwrap_or_default(),
-        alarms: Vec::new(),
+        alarms: alarms.collect::<Result<_, _>>()?,
         spent: Spent::default(),
     })
+}
+
+fn read_run(value: &Json) -> Result<Report, MessageError> {
+    known_members(value, "run", &["code", "name", "data", "once"])?;
+    let text = |name: &str| value.get(name).and_then(Json::as_str).map(str::to_owned);
+    Ok(Report::Run(RunReport {
+        code: text("code").ok_or(MessageError::Code)?,
+        name: text("name").unwrap_or_default(),
+        data: value.get("data").cloned().unwrap_or_default(),
+        once: text("once"),
+    }))
 }
 
 fn known_members(
@@ -194,6 +230,21 @@ mod tests {
 
     fn problem(line: &str) -> String {
         read_message(line.as_bytes(), "gate").err().unwrap().to_string()
+    }
+
+    #[test]
+    fn only_test_runs_may_send_parts_of_a_run() {
+        let lines = [
+            r#"{"run":{"code":"started","name":"t","data":{}}}"#,
+            r#"{"observation":{"code":"x","alarms":[{"code":"malformed","problem":"p"}]}}"#,
+            r#"{"outcome":{"decision_id":"0198f0a0-0000-7000-8000-000000000000","simulated_approval":true}}"#,
+        ];
+        for line in lines {
+            assert!(read_message(line.as_bytes(), "gate").is_err(), "{line}");
+            assert!(read_message(line.as_bytes(), TEST_RUNS).is_ok(), "{line}");
+        }
+        let unknown = r#"{"observation":{"code":"x","alarms":[{"code":"mine","problem":"p"}]}}"#;
+        assert!(read_message(unknown.as_bytes(), TEST_RUNS).is_err());
     }
 
     #[test]

@@ -29,6 +29,21 @@ pub enum Report {
         /// Cost, if no decision reserved it.
         spent: Spent,
     },
+    /// A part of a test run.
+    Run(RunReport),
+}
+
+/// A part of a test run: its start, events, its end, or the result of a test.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunReport {
+    /// Code of the part; [`proctor_core::record::RUN_ENDED`] ends the run.
+    pub code: String,
+    /// Name of the test, or of the suite.
+    pub name: String,
+    /// Data of the part.
+    pub data: Json,
+    /// Key of a part that is recorded once, unique for the principal.
+    pub once: Option<String>,
 }
 
 /// An event with a client-chosen identifier, recorded once.
@@ -74,8 +89,15 @@ pub struct Outcome {
     pub binding: Option<&'static str>,
 }
 
-/// The members of [`Report::Observation`].
+/// Binding of an outcome whose decision was to ask, when a test run answered in place of an approver. Only doors of test runs set it, after
+/// an observation of that answer; such an outcome is no violation of the decision.
+pub const SIMULATED_APPROVAL: &str = "simulated_approval";
+
+/// The members of [`Report::Observation`] and [`Report::Run`].
+#[derive(Default)]
 struct Observed {
+    /// The key and the name of a part of a test run; none for an observation.
+    run: Option<(Option<String>, String)>,
     code: String,
     data: Json,
     alarms: Vec<(&'static str, String)>,
@@ -135,7 +157,12 @@ impl Engine {
         };
         match report {
             Report::Observation { code, data, alarms, spent } => {
-                self.observation(reservation, caller, &key, door, &Observed { code, data, alarms, spent })
+                let observed = Observed { run: None, code, data, alarms, spent };
+                self.observation(reservation, caller, &key, door, &observed)
+            }
+            Report::Run(RunReport { code, name, data, once }) => {
+                let observed = Observed { run: Some((once, name)), code, data, ..Observed::default() };
+                self.observation(reservation, caller, &key, door, &observed)
             }
             Report::Outcome(outcome) => self.outcome(reservation, caller, door, &outcome),
         }
@@ -159,16 +186,23 @@ impl Engine {
         door: &str,
         observed: &Observed,
     ) -> Result<QueuedRecords, EngineError> {
-        let Observed { code, data, alarms, spent } = observed;
+        let Observed { run, code, data, alarms, spent } = observed;
         let mut guard = self.lock_for_append(reservation)?;
         let session = self.session(&mut guard, key, caller, door, Wake::Writer)?;
         // Cutting secrets takes longer than deciding: the lock is not held for it.
         let reservation = guard.release();
         let policy = self.policy();
-        let mut envelope = self.envelope_from(RecordKind::Observation, caller, door);
+        let kind = if run.is_some() { RecordKind::Run } else { RecordKind::Observation };
+        let mut envelope = self.envelope_from(kind, caller, door);
         envelope.session = Some(session);
         envelope.agent = claimed(&agent_text(&key.agent));
         envelope.code = claimed(&self.without_secrets(code));
+        if let Some((once, name)) = run {
+            envelope.name = claimed(&self.without_secrets(name));
+            let key = |once: &String| format!("{}/{once}", caller.principal);
+            let digest = once.as_ref().map(|once| proctor_core::digest::Digest::of(key(once).as_bytes()));
+            envelope.once = digest.map(|digest| format!("run:{digest}"));
+        }
         let data = proctor_policy::prepare::redact_json(&policy, data);
         let body = Json::object().with("data", data).to_string().into_bytes();
         let mut records = vec![RecordDraft::new(envelope.clone(), Some(body))];
@@ -329,9 +363,11 @@ impl Engine {
         if let Some(binding) = outcome.binding {
             body.push("binding", binding);
         }
+        let is_let_through = asked.decision.is_some_and(Effect::lets_through);
+        let is_approved = asked.decision == Some(Effect::Ask) && outcome.binding == Some(SIMULATED_APPROVAL);
         // What was denied and done all the same is billed in full, and an alarm.
-        let denied = !asked.decision.is_some_and(Effect::lets_through);
-        let reserved = if denied { Vec::new() } else { asked.amounts };
+        let denied = !is_let_through && !is_approved;
+        let reserved = if is_let_through { asked.amounts } else { Vec::new() };
         let amounts = differences(&reserved, outcome.tokens, outcome.cost_usd);
         let mut records = vec![RecordDraft::new(envelope.clone(), Some(body.to_string().into_bytes()))];
         if !amounts.is_empty() {

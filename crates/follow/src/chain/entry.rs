@@ -24,7 +24,8 @@ pub(super) fn has_line(envelope: &Envelope) -> bool {
         | RecordKind::Settlement
         | RecordKind::Erasure
         | RecordKind::Gap
-        | RecordKind::Session => false,
+        | RecordKind::Session
+        | RecordKind::Run => false,
     }
 }
 

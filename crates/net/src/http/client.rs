@@ -143,6 +143,17 @@ impl HttpClient {
         Ok(self)
     }
 
+    /// The client of the URL that has this text as one more segment of its path, percent-encoded. It shares the connection pool. None if
+    /// the text is `.` or `..`, which URLs cannot express.
+    pub fn below(&self, segment: &str) -> Option<HttpClient> {
+        if matches!(segment, "." | "..") {
+            return None;
+        }
+        let mut client = self.clone();
+        client.url.path_segments_mut().ok()?.pop_if_empty().push(segment);
+        Some(client)
+    }
+
     /// The path of the URL.
     pub fn path(&self) -> &str {
         self.url.path()
@@ -258,6 +269,20 @@ fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_segment_never_leaves_the_path_of_the_url() {
+        for url in ["http://localhost/base", "http://localhost/base/"] {
+            let tls = ClientTls::default();
+            let connect_timeout = Duration::from_secs(1);
+            let options = HttpOptions { url, credentials: None, connect_timeout, max_reply: 1, tls: &tls };
+            let client = HttpClient::new(&options).unwrap();
+            let path = |segment: &str| client.below(segment).map(|client| client.path().to_owned());
+            assert_eq!(path("a b").as_deref(), Some("/base/a%20b"));
+            assert_eq!(path("../x?y#z").as_deref(), Some("/base/..%2Fx%3Fy%23z"));
+            assert_eq!((path(".."), path(".")), (None, None));
+        }
+    }
 
     #[test]
     fn local_servers_are_not_reached_through_a_proxy() {

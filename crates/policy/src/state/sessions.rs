@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use proctor_core::decision::Effect;
 use proctor_core::id::SessionId;
 use proctor_core::json::Json;
-use proctor_core::record::{Envelope, RecordKind};
+use proctor_core::record::{Envelope, RUN_ENDED, RecordKind};
 use proctor_core::time::Timestamp;
 
 use super::history::{Event, History, Retention};
@@ -68,6 +68,9 @@ impl Sessions {
         let counts = matches!(envelope.kind, RecordKind::Decision | RecordKind::Alarm | RecordKind::Session);
         if envelope.kind == RecordKind::Retracted {
             self.retract(limits, id, envelope, rows);
+        } else if envelope.kind == RecordKind::Run && envelope.code == RUN_ENDED {
+            // A test run asks nothing about its past once it has ended.
+            self.forget(id, rows);
         } else if counts || sets_taints(envelope) {
             self.note(limits, seq, id, envelope, rows);
         }
@@ -143,16 +146,25 @@ impl Sessions {
             return;
         }
         self.by_last.remove(&(minute, id));
-        let Some(session) = self.known.remove(&id) else { return };
-        rows.push(Row::delete(FOLD, &id.to_string()));
-        let mut keys: Vec<&str> = session.history.row_keys().collect();
-        keys.sort_unstable();
-        rows.extend(keys.into_iter().map(|key| Row::delete(FOLD, key)));
+        if !self.forget(id, rows) {
+            return;
+        }
         let forgotten = Some(made_at(id)).max(self.forgotten);
         if forgotten != self.forgotten {
             self.forgotten = forgotten;
             rows.extend(self.forgotten_row());
         }
+    }
+
+    /// Removes a session with its rows. Returns whether it was here.
+    fn forget(&mut self, id: SessionId, rows: &mut Vec<Row>) -> bool {
+        let Some(session) = self.known.remove(&id) else { return false };
+        self.by_last.remove(&(minute_of(session.info.last), id));
+        rows.push(Row::delete(FOLD, &id.to_string()));
+        let mut keys: Vec<&str> = session.history.row_keys().collect();
+        keys.sort_unstable();
+        rows.extend(keys.into_iter().map(|key| Row::delete(FOLD, key)));
+        true
     }
 
     /// Whether a session that is not here may have been here once.

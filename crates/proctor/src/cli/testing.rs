@@ -15,10 +15,20 @@ pub enum SandboxArg {
     Off,
 }
 
+/// Tests of an earlier suite run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RerunArg {
+    /// Those that failed or could not be evaluated.
+    Failed,
+    /// Those that could not be evaluated.
+    Errors,
+}
+
 #[derive(Debug, Args)]
 pub struct TestArgs {
     /// Suite of tests, as YAML or JSON.
-    pub suite: PathBuf,
+    #[arg(required_unless_present = "init")]
+    pub suite: Option<PathBuf>,
     // The flag of the same name that other commands have; there it is the name of the caller.
     /// Agent under test: a name of the suite, stdio:COMMAND, plain:COMMAND, http://…, ws://…, grpc://…, nop or reference.
     #[arg(long, value_name = "AGENT")]
@@ -38,9 +48,30 @@ pub struct TestArgs {
     /// Stop after the first test that does not pass.
     #[arg(long)]
     pub fail_fast: bool,
+    /// Further attempts at a run that ended in an error; each is shown.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub retries: Option<u32>,
+    /// Go on with a suite run that was interrupted: its identifier, or the newest of this suite and agent.
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "last", conflicts_with = "rerun")]
+    pub resume: Option<String>,
+    /// Only tests that failed in the newest suite run of this suite and agent.
+    #[arg(long, value_enum)]
+    pub rerun: Option<RerunArg>,
+    /// Server of the tools that the suite does not mock; calls go through the policy.
+    #[arg(long, value_name = "URL")]
+    pub tools_url: Option<String>,
+    /// File that calls to --tools-url and their answers are written to.
+    #[arg(long, value_name = "FILE", requires = "tools_url")]
+    pub record_tools: Option<PathBuf>,
+    /// Recording to answer tool calls from; a call that is not in it is an error.
+    #[arg(long, value_name = "FILE", conflicts_with = "tools_url")]
+    pub replay_tools: Option<PathBuf>,
     /// Load the suite, report its mistakes, and run nothing.
     #[arg(long)]
     pub check: bool,
+    /// Write a first suite and an agent that passes it into a folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "suite")]
+    pub init: Option<PathBuf>,
     /// Exit 13 instead of 10 if nothing failed, but something could not be evaluated.
     #[arg(long)]
     pub gate: bool,

@@ -183,6 +183,7 @@ fn summary(envelope: &Envelope) -> String {
             let who = if envelope.agent.is_empty() { &envelope.principal } else { &envelope.agent };
             format!("{} {}", shown(&envelope.code), shown(who)).trim().to_owned()
         }
+        RecordKind::Run => format!("{} {}", shown(&envelope.code), shown(&envelope.name)).trim().to_owned(),
         RecordKind::Observation | RecordKind::Gap | RecordKind::Session => shown(&envelope.code),
     }
 }

@@ -1,18 +1,19 @@
 //! `proctor test`: runs a suite against an agent.
 
 mod listing;
+mod store;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_policy::scan::Scanner;
 use proctor_runner::agent::{self, Agent, resolve};
 use proctor_runner::results::SuiteResult;
 use proctor_runner::run::Surroundings;
-use proctor_runner::suite::{
-    AgentKind, LoadOptions, Loaded, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load,
-};
+use proctor_runner::suite::{LoadOptions, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load};
 use proctor_runner::suite_run::{Options, run_suite};
 use proctor_sandbox::{Features, Mode, Sandbox, private_paths, sweep};
 use proctor_system::SystemRandomness;
@@ -26,17 +27,14 @@ use crate::output;
 const INTERRUPTED: u8 = 130;
 
 pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> Outcome {
-    let loaded = read_suite(&arguments.suite)?;
-    let suite = loaded.suite;
-    refuse_unsupported(&arguments.suite, &suite)?;
+    if let Some(folder) = &arguments.init {
+        return init(folder);
+    }
+    let path = arguments.suite.as_deref().unwrap_or(Path::new(""));
+    let (suite, digest) = read_suite(path)?;
     let selected = select(&suite, arguments)?;
     if arguments.check {
-        let text = format!(
-            "{}: {} tests, {} selected",
-            arguments.suite.display(),
-            suite.tests.len(),
-            selected.len()
-        );
+        let text = format!("{}: {} tests, {} selected", path.display(), suite.tests.len(), selected.len());
         let json = Json::object()
             .with("suite", suite.name.as_str())
             .with("tests", suite.tests.len())
@@ -48,13 +46,33 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::from(format!("the runtime cannot be started: {error}")))?;
-    let result = runtime.block_on(execute(context, directory, arguments, &suite, selected, &agent))?;
+    let suite_file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let plan = Plan { suite: &suite, suite_file, digest, selected, agent: &agent };
+    let result = runtime.block_on(execute(context, directory, arguments, plan))?;
     if context.json {
         output::data(result.to_json())?;
     } else {
         listing::print(&result)?;
     }
     Ok(code(&result, arguments.gate))
+}
+
+/// A suite run that is about to begin.
+struct Plan<'p> {
+    suite: &'p Suite,
+    suite_file: PathBuf,
+    digest: Digest,
+    selected: Vec<usize>,
+    agent: &'p Agent,
+}
+
+fn init(folder: &Path) -> Outcome {
+    let files = proctor_runner::starter::write(folder).map_err(|error| Failure::from(error.to_string()))?;
+    for file in &files {
+        output::data(file.display())?;
+    }
+    output::note(&format!("run it: cd {} && proctor test suite.yaml", folder.display()));
+    Ok(OK)
 }
 
 /// The exit code. Tests that nobody evaluated never count as passed.
@@ -71,7 +89,7 @@ fn code(result: &SuiteResult, gate: bool) -> u8 {
     }
 }
 
-fn read_suite(path: &Path) -> Result<Loaded, Failure> {
+fn read_suite(path: &Path) -> Result<(Suite, Digest), Failure> {
     let length = std::fs::metadata(path).map_err(|error| Failure::io(path, &error))?.len();
     if length > SUITE_LIMITS.source_bytes as u64 {
         return Err(Failure::from(format!(
@@ -94,36 +112,7 @@ fn read_suite(path: &Path) -> Result<Loaded, Failure> {
     for warning in &loaded.warnings {
         output::note(&format!("{}:{warning}", path.display()));
     }
-    Ok(loaded)
-}
-
-/// Refuses what a suite may say and this version does not do: leaving it out would make results that mean something else.
-fn refuse_unsupported(path: &Path, suite: &Suite) -> Result<(), Failure> {
-    let refusal = |at: proctor_runner::suite::Position, what: &str| {
-        format!("{}:{}:{}: {what} is not supported by this version", path.display(), at.line, at.column)
-    };
-    let mut mistakes = Vec::new();
-    for test in &suite.tests {
-        if !test.mock_tools.is_empty() {
-            mistakes.push(refusal(test.at, "`mock_tools`"));
-        }
-        if !test.approvals.is_empty() {
-            mistakes.push(refusal(test.at, "`approvals`"));
-        }
-    }
-    for agent in &suite.agents {
-        let inherits = match &agent.kind {
-            AgentKind::Cli(program) | AgentKind::Plain(program) => program.inherit_environment,
-            _ => false,
-        };
-        if inherits {
-            mistakes.push(refusal(agent.at, "`inherit_environment: true`"));
-        }
-        if agent.retry_count > 0 {
-            mistakes.push(refusal(agent.at, "`retry_count`"));
-        }
-    }
-    if mistakes.is_empty() { Ok(()) } else { Err(Failure::list(mistakes)) }
+    Ok((loaded.suite, Digest::of(&source)))
 }
 
 /// Numbers of the tests that the flags select.
@@ -170,10 +159,9 @@ async fn execute(
     context: &Context,
     directory: &Path,
     arguments: &TestArgs,
-    suite: &Suite,
-    selected: Vec<usize>,
-    agent: &Agent,
+    plan: Plan<'_>,
 ) -> Result<SuiteResult, Failure> {
+    let Plan { suite, suite_file, digest, selected, agent } = plan;
     let scratch = scratch()?;
     let mode = match arguments.sandbox {
         SandboxArg::Auto => Mode::Auto,
@@ -193,7 +181,15 @@ async fn execute(
             interrupt.closed().await;
         }
     });
-    let suite_file = std::path::absolute(&arguments.suite).unwrap_or_else(|_| arguments.suite.clone());
+    let mut options = Options {
+        selected,
+        runs: arguments.runs,
+        parallel: arguments.parallel.into(),
+        fail_fast: arguments.fail_fast,
+        retries: arguments.retries,
+        known: HashMap::new(),
+    };
+    let store = store::open(context, arguments, (suite, digest), agent, &mut options)?;
     let around = Surroundings {
         sandbox,
         hidden: hidden(context, &suite_file),
@@ -202,15 +198,15 @@ async fn execute(
         suite_directory: suite_file.parent().unwrap_or(directory).to_owned(),
         working_directory: directory.to_owned(),
         interrupted,
+        endpoints: Some(store.clone()),
+        recorder: Some(store.clone()),
     };
-    let options = Options {
-        selected,
-        runs: arguments.runs,
-        parallel: arguments.parallel.into(),
-        fail_fast: arguments.fail_fast,
-    };
+    store.suite_started().await.map_err(|error| Failure::from(format!("not recorded: {error}")))?;
     let mut finished = listing::progress;
-    Ok(run_suite(suite, agent, &options, &around, &SystemRandomness, &mut finished).await)
+    let result = run_suite(suite, agent, &options, &around, &SystemRandomness, &mut finished).await;
+    store.suite_ended(&result).await.map_err(|error| Failure::from(format!("not recorded: {error}")))?;
+    output::note(&format!("recorded as suite run {}", store.id()));
+    Ok(result)
 }
 
 /// Folder for the runs' folders, private to this user. What a killed process left there is removed.

@@ -9,7 +9,8 @@ const ORDER: &[&[&str]] = &[
     &["facts", "wire", "yaml", "net", "ledger", "providers", "assert", "sandbox"],
     &["policy", "system", "clients"],
     &["engine", "workspace", "report"],
-    &["door-gate", "door-ahp", "door-assembly", "door-attest", "follow", "aa-runtime", "runner"],
+    &["door-gate", "door-ahp", "door-assembly", "door-atp", "door-attest", "follow", "aa-runtime", "runner"],
+    &["runs"],
     &["proctor"],
 ];
 

@@ -48,4 +48,6 @@ mod rederive;
 mod snapshots;
 mod starters;
 mod test_cli;
+mod test_runs;
 mod tiles;
+mod tool_server;

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-const SUITE: &str = r#"
+const SUITE: &str = r"
 test_suite: sample
 defaults: {timeout_seconds: 5}
 tests:
@@ -11,7 +11,7 @@ tests:
     task: {description: Say hello}
     reference: [{path: hello.txt, content: hello}]
     assertions: [{type: artifact_exists, critical: true, config: {path: hello.txt}}]
-"#;
+";
 
 /// A response with the right task id, as the end of a shell script that has read the request.
 const ANSWER: &str = r#"id=$(sed 's/.*"task_id":"\([^"]*\)".*/\1/'); echo hello > hello.txt; echo '{"version":"1.0","task_id":"'"$id"'","status":"completed","artifacts":[],"metrics":{}}'"#;
@@ -88,7 +88,7 @@ fn defect_09_a_time_limit_ends_every_process_of_the_agent() {
     assert_eq!(run["error"], "TIMEOUT: the agent took longer than 1 s", "{result}");
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let line = std::fs::read(entry.ok()?.path().join("cmdline")).ok()?;
-        line.starts_with(b"sleep\04242\0").then_some(())
+        line.starts_with(b"sleep\x004242\x00").then_some(())
     });
     assert_eq!(processes.count(), 0);
 }
@@ -141,16 +141,12 @@ fn a_constraint_stops_the_agent_whatever_it_answers() {
 }
 
 #[test]
-fn mistakes_run_nothing_and_unsupported_settings_are_refused() {
+fn mistakes_run_nothing() {
     let bench = Bench::new(&SUITE.replace("assertions:", "asertions:"));
     let output = bench.run(&["--agent", "nop"]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     assert!(text.contains("suite.yaml:9:5: $.tests[0]: unknown key `asertions`"), "{text}");
-    let bench = Bench::new(&format!("{SUITE}    mock_tools: [{{name: search}}]\n"));
-    let output = bench.run(&["--agent", "nop"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("`mock_tools` is not supported"));
-    assert_eq!(output.status.code(), Some(1));
     let output = Bench::new(SUITE).run(&[]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("name the agent under test"));
 }

@@ -1,12 +1,11 @@
 //! Agents that are programs: started for a run, spoken to over their pipes, ended with everything they started.
 
-use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use proctor_clients::atp::client::stdio::{self, Pipes};
 use proctor_core::json::Json;
-use proctor_sandbox::{Limits, Network, Process, Spec, Status as ProcessStatus};
+use proctor_sandbox::{Limits, Process, Spec, Status as ProcessStatus};
 use proctor_wire::atp::artifact::FileArtifact;
 use proctor_wire::atp::{Artifact, Response, Status};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 
 use super::{Run, RunContext, StartError};
-use crate::agent::ProcessSpec;
+use crate::agent::{ProcessSpec, is_secret_name};
 
 /// Time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
@@ -83,14 +82,20 @@ fn specification(context: &RunContext<'_>, program: &ProcessSpec, limit: Duratio
         .environment("TMPDIR", workspace.tmp())
         .writable(workspace.root())
         .hidden(context.hidden.iter().cloned())
-        .network(if test.network { Network::Host } else { Network::None })
+        .network(context.network.clone())
         .limits(limits);
     for (name, value) in test.environment.iter().chain(&program.environment) {
         spec = spec.environment(name, value.expose());
     }
-    for name in &program.inherited {
-        let value = context.variables.iter().find(|(known, _)| *known == OsString::from(name));
-        if let Some((_, value)) = value {
+    let named = |name: &str| program.inherited.iter().any(|known| known == name);
+    let set = |name: &str| {
+        let mut all = test.environment.iter().chain(&program.environment);
+        all.any(|(known, _)| known == name) || matches!(name, "HOME" | "TMPDIR")
+    };
+    for (name, value) in context.variables {
+        let Some(text) = name.to_str() else { continue };
+        let is_passed = named(text) || (program.inherits_others && !is_secret_name(text));
+        if is_passed && !set(text) {
             spec = spec.environment(name, value);
         }
     }

@@ -13,12 +13,15 @@ pub struct RunIdentity {
     pub number: u32,
     /// Number of runs of the test.
     pub total: u32,
-    /// Address of the tools endpoint, if the run has one.
-    pub tools_endpoint: Option<String>,
 }
 
-/// The request of a run, as one line.
-pub fn build_request(test: &TestCase, identity: &RunIdentity, workspace: &Workspace) -> String {
+/// The request of a run, as one line. `tools_endpoint` is the address of the run's tools.
+pub fn build_request(
+    test: &TestCase,
+    identity: &RunIdentity,
+    workspace: &Workspace,
+    tools_endpoint: Option<&str>,
+) -> String {
     let mut request = Request::new(&identity.task_id, &test.task.description);
     if let Some(data) = &test.task.input_data {
         request = request.with_input_data(data.clone());
@@ -37,7 +40,7 @@ pub fn build_request(test: &TestCase, identity: &RunIdentity, workspace: &Worksp
     };
     let path = workspace.workspace().to_string_lossy();
     let context = Context {
-        tools_endpoint: identity.tools_endpoint.as_deref(),
+        tools_endpoint,
         workspace_path: Some(&path),
         environment: test.environment.iter().map(|(name, value)| (name.as_str(), value.expose())).collect(),
     };

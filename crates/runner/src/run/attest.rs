@@ -26,12 +26,11 @@ pub(super) fn evaluate(test: &TestCase, execution: &Execution) -> Vec<AssertionR
 /// The run as a trace: tool calls and requests to models are steps, the text of the first artifact is the message.
 fn trace(execution: &Execution) -> Json {
     let steps: Vec<Json> = execution
-        .events
+        .seen_events()
         .iter()
         .filter_map(|event| {
-            let payload = event.json.get("payload")?;
-            let member = |name: &str| payload.get(name).cloned();
-            match event.event_type() {
+            let member = |name: &str| event.payload.get(name).cloned();
+            match event.event_type.as_str() {
                 "tool_call" => Some(
                     Json::object()
                         .with("type", "tool_call")

@@ -14,6 +14,7 @@ use crate::folder::{Folder, ResolvedFile};
 use crate::scoring::{Limits, Score, score};
 use crate::secrets::Secrets;
 use crate::suite::TestCase;
+use crate::tools::SeenEvent;
 
 /// Bytes of a workspace file whose claimed size and hash are checked.
 const MAX_CLAIMED_BYTES: usize = 64 << 20;
@@ -35,7 +36,8 @@ pub(super) async fn evaluate(
     files: &[ResolvedFile],
     secrets: &Secrets,
 ) -> (Option<Evaluated>, Vec<String>) {
-    if execution.response.is_null() {
+    // A run that was stopped is evaluated on what came; one without a response for another reason has nothing to evaluate.
+    if execution.response.is_null() && execution.crossing.is_none() {
         return (None, Vec::new());
     }
     let snapshot = match snapshot(workspace, files) {
@@ -49,15 +51,8 @@ pub(super) async fn evaluate(
     let folder = Folder::new(snapshot.path());
     let problem = wrong_claim(&execution.response, &folder);
     let mut assertions = Vec::new();
-    let events: Vec<EventView<'_>> = execution
-        .events
-        .iter()
-        .map(|event| EventView {
-            sequence: event.json.get("sequence").and_then(Json::as_u64),
-            event_type: event.event_type(),
-            payload: event.json.get("payload").unwrap_or(&Json::Null),
-        })
-        .collect();
+    let seen = execution.seen_events();
+    let events: Vec<EventView<'_>> = seen.iter().map(view).collect();
     let evidence = Evidence { response: &execution.response, events: &events, files: &folder };
     for assertion in &test.assertions {
         let answers = answers(around, assertion, &evidence, &snapshot).await;
@@ -80,6 +75,11 @@ pub(super) async fn evaluate(
     }
     let score = score(&assertions, &test.weights, &execution.measures, &limits);
     (Some(Evaluated { assertions, score, problem }), warnings)
+}
+
+fn view(event: &SeenEvent) -> EventView<'_> {
+    let SeenEvent { sequence, event_type, payload } = event;
+    EventView { sequence: *sequence, event_type, payload }
 }
 
 fn snapshot(

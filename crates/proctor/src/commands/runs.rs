@@ -1,0 +1,74 @@
+//! `proctor runs`: suite runs on record.
+
+use proctor_core::json::Json;
+use proctor_engine::access::open_reader;
+use proctor_runner::results::Counts;
+use proctor_runs::SuiteRun;
+use proctor_runs::history::{self, SuiteRunEnd};
+
+use super::{Context, records, test};
+use crate::cli::RunsCommand;
+use crate::failure::{Failure, OK, Outcome};
+use crate::output;
+
+pub(super) fn run(context: &Context, command: &RunsCommand) -> Outcome {
+    let reader = open_reader(&context.config.engine.state)?;
+    let failed = |error: history::HistoryError| Failure::from(error.to_string());
+    let result = |named: &str| history::find(&reader, named).and_then(|run| run.result(&reader)).map_err(failed);
+    match command {
+        RunsCommand::List { limit } => {
+            let runs = history::list(&reader, *limit).map_err(failed)?;
+            if context.json {
+                output::data(Json::from(runs.iter().map(SuiteRun::to_json).collect::<Vec<_>>()))?;
+                return Ok(OK);
+            }
+            if runs.is_empty() {
+                output::note("no suite run is on record; `proctor test` makes one");
+            }
+            for run in &runs {
+                output::data(line(run))?;
+            }
+            Ok(OK)
+        }
+        RunsCommand::Show { run } => {
+            let result = result(run)?;
+            if context.json {
+                output::data(result.to_json())?;
+            } else {
+                test::listing::print(&result)?;
+            }
+            Ok(OK)
+        }
+        RunsCommand::Export { run, report } => {
+            let result = result(run)?;
+            if report.is_empty() {
+                output::data(result.to_json())?;
+            }
+            test::report::write_all(report, &result, None)?;
+            Ok(OK)
+        }
+        RunsCommand::Compare { baseline, run, comparison } => {
+            let (before, after) = (result(baseline)?, result(run)?);
+            test::compare::compare(context, comparison, (baseline, &before), &after)
+        }
+    }
+}
+
+fn line(run: &SuiteRun) -> String {
+    let state = match run.end {
+        None => "not ended".to_owned(),
+        Some(SuiteRunEnd { passed, failed, errors, not_run, is_interrupted, .. }) => {
+            let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+            let counts = Counts {
+                passed: number(passed),
+                failed: number(failed),
+                errors: number(errors),
+                not_run: number(not_run),
+            };
+            format!("{}{}", counts.sentence(), if is_interrupted { ", interrupted" } else { "" })
+        }
+    };
+    let time = output::dim(&records::clock_time(run.started));
+    let (suite, agent) = (output::shown(&run.suite, 30), output::shown(&run.agent, 30));
+    format!("{}  {time}  {suite} with {agent}: {state}", run.id)
+}

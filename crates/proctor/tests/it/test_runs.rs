@@ -1,0 +1,310 @@
+//! Runs of `proctor test` on record: tools endpoint, policy, history, resuming.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+/// An agent that makes the tool calls of its `input_data` and writes the replies into `replies.json`.
+const AGENT: &str = r#"
+import json, os, sys, time, urllib.request
+request = json.loads(sys.stdin.readline())
+data = request["task"].get("input_data") or {}
+replies = []
+for number, call in enumerate(data.get("calls", [])):
+    url = request["context"]["tools_endpoint"] + "/" + call["tool"]
+    body = json.dumps({"task_id": call.get("task_id", request["task_id"]), "input": call.get("input", {})}).encode()
+    post = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(post) as reply:
+        replies.append(json.load(reply))
+    if data.get("report"):
+        payload = {"tool": call["tool"], "input": call.get("input", {}), "status": "success", "output": "as reported"}
+        print(json.dumps({"version": "1.0", "task_id": request["task_id"], "sequence": number, "event_type": "tool_call",
+            "timestamp": "2026-01-01T00:00:00Z", "payload": payload}), file=sys.stderr, flush=True)
+time.sleep(data.get("seconds", 0))
+with open("replies.json", "w") as file:
+    json.dump(replies, file)
+text = json.dumps(replies)
+print(json.dumps({"version": "1.0", "task_id": request["task_id"], "status": "completed", "metrics": {"total_tokens": 12},
+    "artifacts": [{"type": "file", "path": "replies.json", "content": text}]}))
+"#;
+
+const MOCKS: &str = r"
+mock_tools:
+  - name: search
+    responses:
+      - {when: {type: contains, field: q, pattern: rust}, then: {output: {hits: 3}}}
+    default: {output: {hits: 0}}
+  - name: pay
+    default: {status: error, error: no money}
+";
+
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(suite: &str) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = Bench { folder };
+        bench.write("suite.yaml", suite);
+        bench.write("agent.py", AGENT);
+        bench
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path().join(name), text).unwrap();
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(crate::support::binary());
+        command.args(arguments).current_dir(self.path());
+        command
+    }
+
+    fn proctor(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.proctor(&[arguments, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    fn test(&self, arguments: &[&str]) -> Value {
+        self.json(&[&["test", "suite.yaml", "--agent", "stdio:python3 agent.py"], arguments].concat())
+    }
+
+    /// Checks the ledger for damage, and derives the decisions of a bundle again.
+    fn verify(&self) {
+        self.text(&["audit", "fsck"]);
+        self.text(&["audit", "export", "-o", "bundle"]);
+        let verified = self.proctor(&["audit", "verify", "bundle"]);
+        // Nobody has said which ledger to trust; everything else is right.
+        assert_eq!(verified.status.code(), Some(13), "{}", String::from_utf8_lossy(&verified.stdout));
+        std::fs::remove_file(self.path().join("bundle")).unwrap();
+    }
+
+    fn text(&self, arguments: &[&str]) -> String {
+        let output = self.proctor(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// A suite with one test that makes calls.
+fn suite(calls: &Value, more: &str) -> String {
+    let data = json!({"calls": calls, "report": true});
+    format!(
+        "test_suite: tools\n{MOCKS}\ntests:\n  - id: calls\n    name: Calls tools\n    task: {{description: Call, input_data: {data}}}\n{more}\n"
+    )
+}
+
+fn run(result: &Value) -> &Value {
+    &result["tests"][0]["runs"][0]
+}
+
+#[test]
+fn mock_tools_answer_and_a_reported_call_counts_once() {
+    let calls = json!([{"tool": "search", "input": {"q": "rust"}}, {"tool": "search", "input": {"q": "go"}}, {"tool": "pay"}]);
+    let assertions = r#"    assertions:
+      - {type: file_contains, config: {path: replies.json, pattern: '"hits": 3'}, critical: true}
+      - {type: file_contains, config: {path: replies.json, pattern: no money}, critical: true}
+      - {type: behavior, config: {must_use_tools: [search, pay], max_tool_calls: 3}}"#;
+    let bench = Bench::new(&suite(&calls, assertions));
+    let result = bench.test(&[]);
+    assert_eq!(result["summary"]["passed"], 1, "{result}");
+    // Everything is on record, under a principal of its own, and the ledger verifies.
+    let task = run(&result)["task_id"].as_str().unwrap().to_owned();
+    let shown = bench.text(&["session", "show", &task]);
+    assert_eq!(shown.matches(" search").count(), 2, "{shown}");
+    bench.verify();
+    let tail = bench.text(&["audit", "tail", "-n", "100", "--json"]);
+    for (kind, code) in
+        [("run", "suite_started"), ("run", "started"), ("run", "ended"), ("run", "test_ended")]
+    {
+        let is_there = tail.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        assert_eq!(
+            is_there.filter(|record| record["kind"] == kind && record["code"] == code).count(),
+            if code == "ended" { 2 } else { 1 },
+            "{code}: {tail}"
+        );
+    }
+    // The run is a trace: three calls, seen once each.
+    bench.write(
+        "checks.yaml",
+        "assertions:\n  - {type: trace, spec: {check: required_tools, tools: [search, pay]}}\n",
+    );
+    let verdict = bench.proctor(&["assert", "checks.yaml", "--session", &task]);
+    assert!(verdict.status.success(), "{}", String::from_utf8_lossy(&verdict.stdout));
+}
+
+#[test]
+fn an_unknown_tool_is_named_with_those_that_there_are_and_the_agent_goes_on() {
+    let bench = Bench::new(&suite(
+        &json!([{"tool": "nothing"}]),
+        "    assertions: [{type: file_contains, config: {path: replies.json, pattern: available_tools}}]",
+    ));
+    let result = bench.test(&[]);
+    assert_eq!(result["summary"]["passed"], 1, "{result}");
+}
+
+#[test]
+fn a_tool_outside_of_the_allowed_ones_is_refused_and_fails_the_run() {
+    let more = "    constraints: {allowed_tools: [pay]}\n    assertions: [{type: file_exists, config: {path: replies.json}}]";
+    let bench = Bench::new(&suite(&json!([{"tool": "search"}]), more));
+    let result = bench.test(&[]);
+    assert_eq!(result["summary"]["failed"], 1, "{result}");
+    assert!(run(&result)["error"].as_str().unwrap().starts_with("TOOL_NOT_FOUND"), "{result}");
+    assert!(bench.text(&["audit", "tail", "-n", "50"]).contains("tool_not_allowed"));
+}
+
+const POLICY: &str = r#"
+version: "1"
+default: deny
+rules:
+  - {id: no-paying, when: action.name == "pay", then: deny, reason: Nobody pays.}
+  - {id: look-first, when: action.name == "search", then: ask, reason: Somebody must look.}
+"#;
+
+#[test]
+fn the_policy_decides_and_only_the_suite_approves() {
+    let calls = json!([{"tool": "pay"}, {"tool": "search", "input": {"q": "rust"}}]);
+    let assertions = r"    assertions:
+      - {type: file_contains, config: {path: replies.json, pattern: no-paying}}
+      - {type: file_contains, config: {path: replies.json, pattern: WANTED}}";
+    let refused = Bench::new(&suite(&calls, &assertions.replace("WANTED", "an approval is needed")));
+    refused.write("policy.yaml", POLICY);
+    let result = refused.test(&["--policy", "policy.yaml"]);
+    assert_eq!(result["summary"]["passed"], 1, "{result}");
+    let approvals = "\n    approvals: [{tool: search, decision: approve, reason: fine here}]";
+    let approved = Bench::new(&suite(&calls, &(assertions.replace("WANTED", "'\"hits\": 3'") + approvals)));
+    approved.write("policy.yaml", POLICY);
+    let result = approved.test(&["--policy", "policy.yaml"]);
+    assert_eq!(result["summary"]["passed"], 1, "{result}");
+    let tail = approved.text(&["audit", "tail", "-n", "50"]);
+    assert!(tail.contains("simulated_approval") && !tail.contains("alarm"), "{tail}");
+}
+
+#[test]
+fn the_task_of_another_run_is_refused() {
+    let calls = json!([{"tool": "search", "task_id": "6b1d6c1e-0000-4000-8000-000000000000"}]);
+    let bench = Bench::new(&suite(
+        &calls,
+        "    assertions: [{type: file_contains, config: {path: replies.json, pattern: INVALID_REQUEST}}]",
+    ));
+    assert_eq!(bench.test(&[])["summary"]["passed"], 1);
+    assert!(bench.text(&["audit", "tail", "-n", "50"]).contains("foreign_task"));
+}
+
+#[test]
+fn calls_are_forwarded_recorded_and_replayed() {
+    let server = crate::tool_server::ToolServer::start(r#"{"status":"success","output":{"price":42}}"#);
+    let calls = json!([{"tool": "price", "input": {"of": "tea"}}]);
+    let bench = Bench::new(&suite(
+        &calls,
+        "    assertions: [{type: file_contains, config: {path: replies.json, pattern: '42'}}]",
+    ));
+    let result = bench.test(&["--tools-url", &server.url, "--record-tools", "calls.jsonl"]);
+    assert_eq!(result["summary"]["passed"], 1, "{result}");
+    drop(server);
+    let result = bench.test(&["--replay-tools", "calls.jsonl"]);
+    assert_eq!(result["summary"]["passed"], 1, "{result}");
+    bench.write("suite.yaml", &suite(&json!([{"tool": "price", "input": {"of": "milk"}}]), "    assertions: [{type: file_contains, config: {path: replies.json, pattern: 'the recording has no call'}}]"));
+    let result = bench.test(&["--replay-tools", "calls.jsonl"]);
+    assert_eq!(result["summary"]["passed"], 1, "{result}");
+}
+
+#[test]
+fn a_running_owner_decides_and_records() {
+    let calls = json!([{"tool": "pay"}, {"tool": "search", "input": {"q": "rust"}}]);
+    let assertions = "    assertions: [{type: file_contains, config: {path: replies.json, pattern: no-paying}}]\n    approvals: [{tool: '*', decision: approve}]";
+    let bench = Bench::new(&suite(&calls, assertions));
+    bench.write("policy.yaml", POLICY);
+    let mut owner = bench.command(&["gate", "--policy", "policy.yaml"]);
+    let mut owner = owner.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_owner(&mut owner);
+    let result = bench.test(&["--runs", "2"]);
+    assert_eq!(result["summary"]["passed"], 1, "{result}");
+    drop(owner.stdin.take());
+    owner.wait().unwrap();
+    let tail = bench.text(&["audit", "tail", "-n", "100"]);
+    assert!(tail.contains("suite_started") && tail.contains("no-paying"), "{tail}");
+    bench.verify();
+    assert_eq!(bench.json(&["runs", "list"]).as_array().unwrap().len(), 1);
+}
+
+/// Waits until a `proctor gate` owns the state directory: it answers a line.
+fn wait_for_owner(owner: &mut Child) {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    owner.stdin.as_mut().unwrap().write_all(b"{\"tool\":\"x\"}\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(owner.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("decision"), "{line}");
+}
+
+#[test]
+fn suite_runs_are_listed_shown_exported_and_compared() {
+    let bench =
+        Bench::new(&suite(&json!([]), "    assertions: [{type: file_exists, config: {path: replies.json}}]"));
+    let first = bench.test(&[]);
+    let second = bench.test(&["--runs", "2"]);
+    let listed = bench.json(&["runs", "list"]);
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    let newest = listed[0]["run"].as_str().unwrap();
+    let exported = bench.json(&["runs", "export", newest]);
+    assert_eq!(exported["tests"], second["tests"], "{exported}");
+    assert_eq!(bench.json(&["runs", "export", listed[1]["run"].as_str().unwrap()])["tests"], first["tests"]);
+    assert!(bench.text(&["runs", "show", "last"]).contains("Calls tools"));
+    let compared = bench.proctor(&["runs", "compare", listed[1]["run"].as_str().unwrap(), "last"]);
+    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
+    let unknown = bench.proctor(&["runs", "show", "feedbeef"]);
+    assert_eq!(unknown.status.code(), Some(1));
+}
+
+#[test]
+fn only_what_failed_is_run_again() {
+    let suite = "test_suite: two\ntests:\n  - {id: good, name: Good, task: {description: x}, assertions: [{type: file_exists, config: {path: replies.json}}]}\n  - {id: bad, name: Bad, task: {description: x}, assertions: [{type: file_exists, config: {path: missing}}]}\n";
+    let bench = Bench::new(suite);
+    assert_eq!(bench.test(&[])["summary"]["total"], 2);
+    let again = bench.test(&["--rerun", "failed"]);
+    assert_eq!(
+        (again["summary"]["total"].as_u64(), again["tests"][0]["id"].as_str()),
+        (Some(1), Some("bad"))
+    );
+    let none =
+        bench.proctor(&["test", "suite.yaml", "--agent", "stdio:python3 agent.py", "--rerun", "errors"]);
+    assert_eq!(none.status.code(), Some(1));
+}
+
+#[test]
+fn errors_are_retried_and_each_attempt_is_shown() {
+    let suite = "test_suite: retry\ntests:\n  - {id: t, name: T, task: {description: x}, assertions: [{type: file_exists, config: {path: replies.json}}]}\nagents:\n  - {name: crasher, type: cli, config: {command: 'sh -c \"exit 3\"', retry_count: 1, retry_delay_seconds: 0}}\n";
+    let bench = Bench::new(suite);
+    let result = bench.json(&["test", "suite.yaml", "--agent", "crasher"]);
+    assert_eq!(run(&result)["earlier_attempts"].as_array().unwrap().len(), 1, "{result}");
+    let result = bench.json(&["test", "suite.yaml", "--agent", "crasher", "--retries", "2"]);
+    assert_eq!(run(&result)["earlier_attempts"].as_array().unwrap().len(), 2, "{result}");
+}
+
+#[test]
+fn the_first_suite_passes_and_says_something() {
+    let folder = tempfile::tempdir().unwrap();
+    let proctor = |arguments: &[&str], at: &Path| {
+        Command::new(crate::support::binary()).args(arguments).current_dir(at).output().unwrap()
+    };
+    assert!(proctor(&["test", "--init", "first"], folder.path()).status.success());
+    let first = folder.path().join("first");
+    let passed = proctor(&["test", "suite.yaml"], &first);
+    assert!(passed.status.success(), "{}", String::from_utf8_lossy(&passed.stdout));
+    assert!(proctor(&["test", "suite.yaml", "--agent", "reference"], &first).status.success());
+    let nop = proctor(&["test", "suite.yaml", "--agent", "nop", "--json"], &first);
+    let nop: Value = serde_json::from_slice(&nop.stdout).unwrap();
+    assert_eq!(nop["summary"]["failed"], 2, "{nop}");
+    assert_eq!(proctor(&["test", "--init", "first"], folder.path()).status.code(), Some(1));
+}

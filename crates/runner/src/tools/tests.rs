@@ -1,0 +1,73 @@
+use super::*;
+use proptest::prelude::*;
+
+fn call(tool: &str, input: &str) -> ToolCall {
+    ToolCall {
+        tool: tool.to_owned(),
+        input: Json::parse(input.as_bytes()).unwrap(),
+        output: Json::from("out"),
+        error: None,
+        status: ToolCallStatus::Success,
+        duration: Duration::from_millis(3),
+    }
+}
+
+fn placed(after_events: usize, tool: &str, input: &str) -> PlacedCall {
+    PlacedCall { after_events, call: call(tool, input) }
+}
+
+fn event(sequence: u64, event_type: &str, payload: &str) -> Json {
+    Json::object()
+        .with("sequence", sequence)
+        .with("event_type", event_type)
+        .with("payload", Json::parse(payload.as_bytes()).unwrap())
+}
+
+fn tools(events: &[SeenEvent]) -> Vec<&str> {
+    let named = events.iter().filter(|event| event.event_type == "tool_call");
+    named.map(|event| event.payload.get("tool").and_then(Json::as_str).unwrap()).collect()
+}
+
+#[test]
+fn a_call_that_is_also_reported_counts_once_as_the_endpoint_saw_it() {
+    let events =
+        [event(0, "tool_call", r#"{"tool":"search","input":{"q":1},"status":"success","output":"lie"}"#)];
+    let merged = merge(&events, &[placed(0, "search", r#"{"q":1}"#)]);
+    assert_eq!(merged.len(), 1);
+    assert_eq!(merged[0].payload.get("output").and_then(Json::as_str), Some("out"));
+    assert_eq!(merged[0].sequence, Some(0));
+    // Another input is another call, and one report stands for one call.
+    assert_eq!(merge(&events, &[placed(0, "search", r#"{"q":2}"#)]).len(), 2);
+    let twice = [placed(0, "search", r#"{"q":1}"#), placed(0, "search", r#"{"q":1}"#)];
+    assert_eq!(merge(&events, &twice).len(), 2);
+}
+
+#[test]
+fn unreported_calls_stand_where_they_were_seen() {
+    let events = [event(0, "tool_call", r#"{"tool":"a"}"#), event(1, "tool_call", r#"{"tool":"c"}"#)];
+    let merged = merge(&events, &[placed(1, "b", "{}"), placed(2, "d", "{}"), placed(2, "e", "{}")]);
+    assert_eq!(tools(&merged), ["a", "b", "c", "d", "e"]);
+}
+
+proptest! {
+    #[test]
+    fn merging_loses_no_event_and_counts_no_call_twice(
+        reported in proptest::collection::vec(0..3_u8, 0..8),
+        seen in proptest::collection::vec((0..3_u8, 0..9_usize), 0..8),
+    ) {
+        let events: Vec<Json> = reported.iter().zip(0..)
+            .map(|(tool, sequence)| event(sequence, "tool_call", &format!(r#"{{"tool":"t{tool}"}}"#)))
+            .collect();
+        let mut calls: Vec<PlacedCall> =
+            seen.iter().map(|(tool, after)| placed(*after.min(&events.len()), &format!("t{tool}"), "{}")).collect();
+        calls.sort_by_key(|placed| placed.after_events);
+        let merged = merge(&events, &calls);
+        let count = |all: &[u8], tool: u8| all.iter().filter(|one| **one == tool).count();
+        let seen: Vec<u8> = seen.iter().map(|(tool, _)| *tool).collect();
+        for tool in 0..3 {
+            let name = format!("t{tool}");
+            let found = tools(&merged).iter().filter(|one| **one == name).count();
+            prop_assert_eq!(found, count(&reported, tool).max(count(&seen, tool)));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Suite runs, read back from the ledger.
+
+use proctor_core::json::Json;
+use proctor_core::record::{RUN_ENDED, RecordKind};
+use proctor_core::session::SessionKey;
+use proctor_core::time::Timestamp;
+use proctor_ledger::reader::BodyState;
+use proctor_ledger::store::{Filter, Order};
+use proctor_ledger::{ReadError, Reader};
+
+use crate::keys::{SUITE_RUNS, SUITE_STARTED, TEST_ENDED, TEST_RESULTS, tests_session};
+
+/// Suite runs that are searched for a name.
+const MAX_SEARCHED: usize = 10_000;
+
+/// A suite run on record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SuiteRun {
+    /// Identifier.
+    pub id: String,
+    /// Name of the suite.
+    pub suite: String,
+    /// Digest of the suite's source.
+    pub suite_digest: String,
+    /// Name of the agent.
+    pub agent: String,
+    /// Number of selected tests.
+    pub tests: usize,
+    /// Time of its start.
+    pub started: Timestamp,
+    /// Its end, if it has one: numbers of tests by verdict.
+    pub end: Option<SuiteRunEnd>,
+    principal: String,
+}
+
+/// End of a suite run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SuiteRunEnd {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed.
+    pub failed: u64,
+    /// Tests that could not be evaluated.
+    pub errors: u64,
+    /// Tests that were not run.
+    pub not_run: u64,
+    /// Whether the user interrupted it.
+    pub is_interrupted: bool,
+    /// Milliseconds that it took.
+    pub duration_ms: u64,
+}
+
+/// Error of reading suite runs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryError {
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// There is no such suite run.
+    #[error("there is no suite run `{0}`: `proctor runs list` shows them")]
+    Unknown(String),
+    /// Several suite runs have this name.
+    #[error("`{named}` can be several suite runs: {candidates}")]
+    Ambiguous {
+        /// The name as given.
+        named: String,
+        /// Identifiers of some of them.
+        candidates: String,
+    },
+    /// The result of a test was erased, or is not JSON.
+    #[error("the result of the test at record {0} cannot be read: it was erased or damaged")]
+    Body(u64),
+}
+
+/// The newest suite runs, the newest first.
+pub fn list(reader: &Reader, limit: usize) -> Result<Vec<SuiteRun>, HistoryError> {
+    let filter =
+        Filter { agent: Some(SUITE_RUNS.to_owned()), kinds: vec![RecordKind::Run], ..Filter::default() };
+    let mut runs: Vec<SuiteRun> = Vec::new();
+    let mut ends: Vec<(String, SuiteRunEnd)> = Vec::new();
+    for record in reader.records(filter, Order::Descending) {
+        let record = record?;
+        let Some(data) = data(reader, record.seq)? else { continue };
+        let text = |name: &str| data.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let number = |name: &str| data.get(name).and_then(Json::as_u64).unwrap_or_default();
+        let id = text("suite_run");
+        if record.envelope.code == RUN_ENDED {
+            ends.push((id, end(&data)));
+        } else if record.envelope.code == SUITE_STARTED {
+            // A resumed suite run ends more than once; the newest end counts, and stands first.
+            let end = ends.iter().find(|(ended, _)| *ended == id).map(|(_, end)| *end);
+            ends.retain(|(ended, _)| *ended != id);
+            runs.push(SuiteRun {
+                suite: text("suite"),
+                suite_digest: text("suite_digest"),
+                agent: text("agent"),
+                tests: usize::try_from(number("tests")).unwrap_or(usize::MAX),
+                started: record.envelope.time,
+                end,
+                principal: record.envelope.principal.clone(),
+                id,
+            });
+            if runs.len() == limit {
+                break;
+            }
+        }
+    }
+    Ok(runs)
+}
+
+fn end(data: &Json) -> SuiteRunEnd {
+    let number = |name: &str| data.get(name).and_then(Json::as_u64).unwrap_or_default();
+    SuiteRunEnd {
+        passed: number("passed"),
+        failed: number("failed"),
+        errors: number("errors"),
+        not_run: number("not_run"),
+        is_interrupted: data.get("interrupted").and_then(Json::as_bool).unwrap_or_default(),
+        duration_ms: number("duration_ms"),
+    }
+}
+
+/// The suite run that a text names: its identifier, the beginning or end of it, or `last`.
+pub fn find(reader: &Reader, named: &str) -> Result<SuiteRun, HistoryError> {
+    let unknown = || HistoryError::Unknown(named.to_owned());
+    if named == "last" {
+        return list(reader, 1)?.into_iter().next().ok_or_else(unknown);
+    }
+    let runs = list(reader, MAX_SEARCHED)?;
+    let is_named = |run: &&SuiteRun| {
+        run.id == named || (named.len() >= 4 && (run.id.starts_with(named) || run.id.ends_with(named)))
+    };
+    let found: Vec<&SuiteRun> = runs.iter().filter(is_named).collect();
+    match found.as_slice() {
+        [] => Err(unknown()),
+        [one] => Ok((*one).clone()),
+        several => {
+            let ids: Vec<&str> = several.iter().take(5).map(|run| run.id.as_str()).collect();
+            Err(HistoryError::Ambiguous { named: named.to_owned(), candidates: ids.join(", ") })
+        }
+    }
+}
+
+/// The newest suite run of a suite with an agent, that `is_wanted`.
+pub fn newest(
+    reader: &Reader,
+    suite: &str,
+    agent: &str,
+    is_wanted: impl Fn(&SuiteRun) -> bool,
+) -> Result<Option<SuiteRun>, HistoryError> {
+    let runs = list(reader, MAX_SEARCHED)?;
+    Ok(runs.into_iter().find(|run| run.suite == suite && run.agent == agent && is_wanted(run)))
+}
+
+impl SuiteRun {
+    /// Results of the tests that have ended, in the order of ending.
+    pub fn results(&self, reader: &Reader) -> Result<Vec<Json>, HistoryError> {
+        let key = SessionKey {
+            principal: self.principal.clone(),
+            agent: TEST_RESULTS.to_owned(),
+            session: tests_session(&self.id),
+        };
+        // A suite run none of whose tests has ended has no such session.
+        let Some(sequence) = reader.once(&format!("session:{}", key.digest()))? else {
+            return Ok(Vec::new());
+        };
+        let Some(session) = reader.envelope(sequence)?.session else { return Ok(Vec::new()) };
+        let filter = Filter { session: Some(session), kinds: vec![RecordKind::Run], ..Filter::default() };
+        let mut results = Vec::new();
+        for record in reader.records(filter, Order::Ascending) {
+            let record = record?;
+            if record.envelope.code == TEST_ENDED {
+                results.push(data(reader, record.seq)?.ok_or(HistoryError::Body(record.seq))?);
+            }
+        }
+        Ok(results)
+    }
+
+    /// The result of the suite run, in the form of the JSON report.
+    pub fn to_report(&self, reader: &Reader) -> Result<Json, HistoryError> {
+        let tests = self.results(reader)?;
+        let count = |word: &str| {
+            tests.iter().filter(|test| test.get("verdict").and_then(Json::as_str) == Some(word)).count()
+        };
+        let summary = Json::object()
+            .with("total", tests.len())
+            .with("passed", count("passed"))
+            .with("failed", count("failed"))
+            .with("errors", count("error"))
+            .with("not_run", count("not_run"));
+        let duration = self.end.map_or(0, |end| end.duration_ms);
+        Ok(Json::object()
+            .with("run", self.id.as_str())
+            .with("suite", self.suite.as_str())
+            .with("agent", self.agent.as_str())
+            .with("summary", summary)
+            .with("interrupted", self.end.is_none_or(|end| end.is_interrupted))
+            .with(
+                "duration_seconds",
+                Json::Number(format!("{}.{:03}", duration / 1000, duration % 1000).into()),
+            )
+            .with("tests", tests))
+    }
+}
+
+/// The data of a record of kind `run`; none if it was erased.
+fn data(reader: &Reader, sequence: u64) -> Result<Option<Json>, HistoryError> {
+    match reader.body(sequence)? {
+        BodyState::Present { bytes, .. } => {
+            let body = Json::parse(&bytes).map_err(|_| HistoryError::Body(sequence))?;
+            Ok(body.get("data").cloned())
+        }
+        _ => Ok(None),
+    }
+}
