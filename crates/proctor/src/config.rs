@@ -37,6 +37,8 @@ struct File {
     assembly: AssemblyTable,
     webhook: Option<WebhookTable>,
     #[serde(default)]
+    test: TestTable,
+    #[serde(default)]
     token: Vec<TokenTable>,
 }
 
@@ -89,6 +91,13 @@ struct AhpTable {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct TestTable {
+    #[serde(default)]
+    agents: std::collections::BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct GateTable {
     answer_ms: Option<u64>,
 }
@@ -127,6 +136,8 @@ pub struct Config {
     pub assembly: AssemblyConfig,
     /// Receiver of events.
     pub webhook: Option<WebhookConfig>,
+    /// Agents under test: names and addresses.
+    pub test_agents: Vec<(String, String)>,
 }
 
 /// Error of loading the settings.
@@ -325,6 +336,7 @@ impl Config {
         Ok(Config {
             assembly,
             webhook,
+            test_agents: file.test.agents.into_iter().collect(),
             http: overrides.http.or(file.http.listen).unwrap_or_else(|| local(7420)),
             grpc: overrides.grpc.or(file.grpc.listen).unwrap_or_else(|| local(50051)),
             tls,

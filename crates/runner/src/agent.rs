@@ -1,9 +1,11 @@
 //! Agents under test: resolution of a name or an address, as `--agent` takes it.
 //!
 //! ```
-//! use proctor_runner::agent::{AgentSpec, Surroundings, resolve};
+//! use proctor_runner::agent::{AgentSpec, Configured, Surroundings, resolve};
 //!
-//! let surroundings = Surroundings { directory: std::path::Path::new("/work"), is_file: &|_| false, is_program: &|_| true };
+//! let directory = std::path::Path::new("/work");
+//! let surroundings =
+//!     Surroundings { directory, is_file: &|_| false, is_program: &|_| true, configured: Configured::default() };
 //! let agent = resolve("stdio:python3 agent.py", &[], &surroundings).unwrap();
 //! assert!(matches!(&agent.spec, AgentSpec::Process(process) if process.words == ["python3", "agent.py"]));
 //! assert!(resolve("agnet", &[], &surroundings).is_err());
@@ -118,6 +120,17 @@ pub struct Surroundings<'s> {
     pub is_file: &'s dyn Fn(&Path) -> bool,
     /// Whether a program of this name is on the search path.
     pub is_program: &'s dyn Fn(&str) -> bool,
+    /// Agents of the settings, by name, and the folder that their commands start from.
+    pub configured: Configured<'s>,
+}
+
+/// Agents of the settings.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Configured<'s> {
+    /// Names and addresses.
+    pub agents: &'s [(String, String)],
+    /// The folder of the settings.
+    pub directory: Option<&'s Path>,
 }
 
 /// A mistake in the name or address of an agent.
@@ -147,8 +160,18 @@ pub enum AgentError {
 
 /// Resolves a name of the suite, or an address.
 pub fn resolve(text: &str, named: &[suite::Agent], around: &Surroundings<'_>) -> Result<Agent, AgentError> {
-    if let Some(agent) = named.iter().find(|agent| agent.name == text) {
-        return from_suite(agent, around);
+    let configured = around.configured.agents.iter().find(|(name, _)| name == text);
+    match (named.iter().find(|agent| agent.name == text), configured) {
+        // A suite may leave the settings of an agent to the machine that it is run on.
+        (Some(agent), None) => return from_suite(agent, around),
+        (Some(agent), Some(_)) if agent.kind != AgentKind::Named => return from_suite(agent, around),
+        (_, Some((name, address))) => {
+            let directory = around.configured.directory.unwrap_or(around.directory);
+            let inside = Surroundings { directory, configured: Configured::default(), ..*around };
+            let agent = resolve(address, &[], &inside)?;
+            return Ok(Agent { name: name.clone(), ..agent });
+        }
+        (None, None) => {}
     }
     let spec = match text {
         "nop" => AgentSpec::Nop,
@@ -163,7 +186,9 @@ pub fn resolve(text: &str, named: &[suite::Agent], around: &Surroundings<'_>) ->
                 AgentSpec::Remote(RemoteSpec { url: text.to_owned(), is_exact: false, headers: Vec::new() })
             }
             _ => {
-                let names: Vec<&str> = named.iter().map(|agent| agent.name.as_str()).collect();
+                let configured = around.configured.agents.iter().map(|(name, _)| name.as_str());
+                let names: Vec<&str> =
+                    named.iter().map(|agent| agent.name.as_str()).chain(configured).collect();
                 let known = if names.is_empty() { "it names none".to_owned() } else { names.join(", ") };
                 return Err(AgentError::Unknown { name: text.to_owned(), known });
             }

@@ -100,6 +100,13 @@ pub enum Check {
     Composite(Box<Condition>),
 }
 
+impl Check {
+    /// Whether a model judges a part of it.
+    pub fn needs_judge(&self) -> bool {
+        composite::leaves(self).iter().any(|leaf| matches!(leaf, Check::LlmEval(_)))
+    }
+}
+
 /// A command or judgement that a check depends on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Need {

@@ -16,6 +16,7 @@ use crate::agent::{Agent, AgentSpec};
 use crate::checks::AssertionResult;
 use crate::execute::{Endpoint, Execution, ReceivedJson, RunContext, RunIdentity, execute};
 use crate::folder::ResolvedFile;
+use crate::judging::Judges;
 use crate::recording::{EndedRun, Recorder, RecordingError, StartedRun};
 use crate::scoring::{Ending, Measures, Score, Verdict, run_verdict};
 use crate::secrets::Secrets;
@@ -42,6 +43,8 @@ pub struct Surroundings {
     pub interrupted: tokio::sync::watch::Receiver<bool>,
     /// Endpoints for tool calls; without them, agents are given none.
     pub endpoints: Option<Arc<dyn ToolEndpoints>>,
+    /// Judges; without them, assertions that need a model are errors.
+    pub judges: Option<Arc<dyn Judges>>,
     /// Store of runs; without it, nothing is recorded.
     pub recorder: Option<Arc<dyn Recorder>>,
 }

@@ -13,10 +13,12 @@
 mod backend;
 mod endpoint;
 pub mod history;
+mod judges;
 mod keys;
 mod recorder;
 mod store;
 
 pub use backend::{ToolSource, ToolSourceError};
 pub use history::{HistoryError, SuiteRun};
+pub use judges::EngineJudges;
 pub use store::{DeciderSource, OpenError, RunStore, SuiteRunStart};

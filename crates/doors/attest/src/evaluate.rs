@@ -143,6 +143,11 @@ impl Evaluator {
         self.history.opened().as_ref().err()
     }
 
+    /// Time limit of the models for one batch.
+    pub fn model_time(&self) -> Duration {
+        self.model_time
+    }
+
     /// Evaluates assertions on a trace.
     pub fn evaluate(&self, trace: &Trace<'_>, assertions: &[Assertion<'_>]) -> Batch {
         let mut order: Vec<(u8, usize, Option<Layer>)> = assertions

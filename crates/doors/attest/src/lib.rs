@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 
 pub use calibrate::{Calibrated, LabelError, calibrate, read_labels};
 pub use evaluate::{Batch, Evaluator, HistoryError};
-pub use models::ModelsError;
+pub use models::{ModelsError, SampleError};
 pub use record::{OpenAccess, RecordError, Recorder};
 pub use serve::serve;
 pub use settings::{Settings, SettingsError};

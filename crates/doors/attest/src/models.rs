@@ -112,7 +112,12 @@ impl Models {
             );
         };
         match asked.prompts(head, fence) {
-            Ok(prompts) => asked.verdict(&prompts, &judge.ask(asked, &prompts, store, until)),
+            Ok(prompts) => {
+                let model =
+                    if asked.model.is_empty() { judge.settings.model.clone() } else { asked.model.clone() };
+                let samples = asked.repeat.unwrap_or(judge.settings.samples);
+                asked.verdict(&prompts, &judge.ask(model, samples, &prompts, store, until))
+            }
             Err(verdict) => verdict,
         }
     }
@@ -229,13 +234,17 @@ pub enum BudgetError {
 
 /// Error of asking the judge.
 #[derive(Debug, thiserror::Error)]
-enum SampleError {
+pub enum SampleError {
+    /// The budget refuses the call.
     #[error("{0}")]
     Budget(BudgetError),
+    /// The provider did not answer.
     #[error("{0}")]
     Provider(#[source] ProviderError),
+    /// The answer is not one.
     #[error("its answer cannot be read: {0}")]
     Answer(#[source] AnswerError),
+    /// The time was over before the judge was asked.
     #[error("it was not asked")]
     NotAsked,
 }
@@ -248,15 +257,24 @@ struct Question {
 }
 
 impl Judge {
+    /// Asks the judge so many times, without the cache.
+    pub fn samples(
+        &self,
+        prompts: &Prompts,
+        samples: u32,
+        until: Instant,
+    ) -> Vec<Result<Sample, SampleError>> {
+        self.ask(self.settings.model.clone(), samples, prompts, None, until).samples
+    }
+
     fn ask(
         &self,
-        asked: &Judgement,
+        model: String,
+        samples: u32,
         prompts: &Prompts,
         store: Option<&Store>,
         until: Instant,
     ) -> Answers<SampleError> {
-        let model = if asked.model.is_empty() { self.settings.model.clone() } else { asked.model.clone() };
-        let samples = asked.repeat.unwrap_or(self.settings.samples);
         let question = |key: &str, user: &str, sample: u32, temperature: f64| Question {
             key: key.to_owned(),
             sample,

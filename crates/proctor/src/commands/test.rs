@@ -6,22 +6,27 @@ mod store;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
+use proctor_door_attest::{Evaluator, Settings};
 use proctor_policy::scan::Scanner;
 use proctor_runner::agent::{self, Agent, resolve};
+use proctor_runner::judging::Judges;
 use proctor_runner::results::SuiteResult;
 use proctor_runner::run::Surroundings;
 use proctor_runner::suite::{LoadOptions, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load};
 use proctor_runner::suite_run::{Options, run_suite};
+use proctor_runs::EngineJudges;
 use proctor_sandbox::{Features, Mode, Sandbox, private_paths, sweep};
-use proctor_system::SystemRandomness;
+use proctor_system::{SystemClock, SystemRandomness};
 
 use super::Context;
 use crate::cli::{SandboxArg, TestArgs};
 use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
 use crate::output;
+use crate::programs::attest_engine::variable;
 
 /// Exit code after SIGINT, as shells expect it.
 const INTERRUPTED: u8 = 130;
@@ -42,7 +47,7 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> 
         output::data(if context.json { json.to_string() } else { text })?;
         return Ok(OK);
     }
-    let agent = agent(&suite, directory, arguments)?;
+    let agent = agent(context, &suite, directory, arguments)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::from(format!("the runtime cannot be started: {error}")))?;
@@ -136,7 +141,7 @@ fn select(suite: &Suite, arguments: &TestArgs) -> Result<Vec<usize>, Failure> {
     Ok(selected)
 }
 
-fn agent(suite: &Suite, directory: &Path, arguments: &TestArgs) -> Result<Agent, Failure> {
+fn agent(context: &Context, suite: &Suite, directory: &Path, arguments: &TestArgs) -> Result<Agent, Failure> {
     // `PROCTOR_AGENT` is the caller's name in other commands, and clap hands it on to the flag of the same name.
     let is_given = std::env::args_os()
         .any(|word| word.to_str().is_some_and(|word| word == "--agent" || word.starts_with("--agent=")));
@@ -151,7 +156,15 @@ fn agent(suite: &Suite, directory: &Path, arguments: &TestArgs) -> Result<Agent,
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_program = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-    let around = agent::Surroundings { directory, is_file: &|path| path.is_file(), is_program: &is_program };
+    let around = agent::Surroundings {
+        directory,
+        is_file: &|path| path.is_file(),
+        is_program: &is_program,
+        configured: agent::Configured {
+            agents: &context.config.test_agents,
+            directory: context.config.file.as_deref().and_then(Path::parent),
+        },
+    };
     resolve(given, &suite.agents, &around).map_err(|error| Failure::from(format!("--agent: {error}")))
 }
 
@@ -199,6 +212,7 @@ async fn execute(
         working_directory: directory.to_owned(),
         interrupted,
         endpoints: Some(store.clone()),
+        judges: judges(suite)?,
         recorder: Some(store.clone()),
     };
     store.suite_started().await.map_err(|error| Failure::from(format!("not recorded: {error}")))?;
@@ -207,6 +221,18 @@ async fn execute(
     store.suite_ended(&result).await.map_err(|error| Failure::from(format!("not recorded: {error}")))?;
     output::note(&format!("recorded as suite run {}", store.id()));
     Ok(result)
+}
+
+/// Judges and the assertion engine, if a test needs them: opening their history takes time.
+fn judges(suite: &Suite) -> Result<Option<Arc<dyn Judges>>, Failure> {
+    if !suite.tests.iter().any(proctor_runner::suite::TestCase::needs_engine) {
+        return Ok(None);
+    }
+    let settings = Settings::read(&variable).map_err(|error| Failure::from(error.to_string()))?;
+    let evaluator =
+        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), output::note);
+    let evaluator = evaluator.map_err(|error| Failure::from(error.to_string()))?;
+    Ok(Some(Arc::new(EngineJudges::new(evaluator, SystemRandomness))))
 }
 
 /// Folder for the runs' folders, private to this user. What a killed process left there is removed.

@@ -122,7 +122,7 @@ fn mock_tools_answer_and_a_reported_call_counts_once() {
     // Everything is on record, under a principal of its own, and the ledger verifies.
     let task = run(&result)["task_id"].as_str().unwrap().to_owned();
     let shown = bench.text(&["session", "show", &task]);
-    assert_eq!(shown.matches(" search").count(), 2, "{shown}");
+    assert_eq!(shown.matches("allow search").count(), 2, "{shown}");
     bench.verify();
     let tail = bench.text(&["audit", "tail", "-n", "100", "--json"]);
     for (kind, code) in
@@ -307,4 +307,172 @@ fn the_first_suite_passes_and_says_something() {
     let nop: Value = serde_json::from_slice(&nop.stdout).unwrap();
     assert_eq!(nop["summary"]["failed"], 2, "{nop}");
     assert_eq!(proctor(&["test", "--init", "first"], folder.path()).status.code(), Some(1));
+}
+
+/// A suite of many short tests for a shell agent.
+fn many_tests(count: u32) -> String {
+    let test = |number: u32| {
+        format!(
+            "  - {{id: t{number}, name: Test {number}, task: {{description: x}}, assertions: [{{type: file_exists, config: {{path: out}}}}]}}\n"
+        )
+    };
+    format!(
+        "test_suite: many\ndefaults: {{timeout_seconds: 20}}\ntests:\n{}",
+        (0..count).map(test).collect::<String>()
+    )
+}
+
+const SHELL_AGENT: &str = r#"id=$(sed 's/.*"task_id":"\([^"]*\)".*/\1/'); echo x > out; echo '{"version":"1.0","task_id":"'"$id"'","status":"completed","artifacts":[],"metrics":{}}'"#;
+
+/// Kills suite runs at random moments and resumes them: every test is on record exactly once.
+#[test]
+fn a_killed_suite_run_is_resumed_and_every_test_ends_once() {
+    use crate::support::{count, seed};
+    use proctor_core::random::SeededRandomness;
+    let seed = seed();
+    println!("seed {seed}");
+    let random = SeededRandomness::new(seed);
+    let mut kills = 0;
+    while kills < count(200) {
+        let bench = Bench::new(&many_tests(12));
+        bench.write("agent.sh", SHELL_AGENT);
+        let arguments = ["test", "suite.yaml", "--agent", "stdio:sh agent.sh", "--parallel", "2"];
+        let mut started = false;
+        loop {
+            let listed = bench.proctor(&["runs", "list", "--json"]);
+            started = started || String::from_utf8_lossy(&listed.stdout).contains("\"run\"");
+            let mut command = bench.command(&arguments);
+            if started {
+                command.arg("--resume");
+            }
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let moment = std::time::Duration::from_millis(random.next_u64() % 250);
+            // The moment itself is what is random here; nothing waits for anything.
+            std::thread::sleep(moment);
+            if let Some(status) = child.try_wait().unwrap() {
+                assert_eq!(status.code(), Some(0));
+                break;
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            kills += 1;
+        }
+        let exported = bench.json(&["runs", "export", "last"]);
+        let mut ids: Vec<&str> =
+            exported["tests"].as_array().unwrap().iter().map(|test| test["id"].as_str().unwrap()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!((ids.len(), exported["summary"]["passed"].as_u64()), (12, Some(12)), "{exported}");
+        assert_eq!(exported["tests"].as_array().unwrap().len(), 12);
+        bench.verify();
+    }
+}
+
+/// An agent that writes a secret of its environment wherever it can.
+const LEAKING_AGENT: &str = r#"
+import base64, json, os, sys, urllib.parse, urllib.request
+request = json.loads(sys.stdin.readline())
+secret = os.environ["API_KEY"]
+for number, text in enumerate([secret, base64.b64encode(secret.encode()).decode(), urllib.parse.quote(secret), "x" + base64.b64encode(("ab" + secret).encode()).decode()]):
+    print(json.dumps({"version": "1.0", "task_id": request["task_id"], "sequence": number, "event_type": "reasoning",
+        "timestamp": "2026-01-01T00:00:00Z", "payload": {"thought": text, text: 1}}), file=sys.stderr, flush=True)
+    print("log line", text, file=sys.stderr)
+body = json.dumps({"task_id": request["task_id"], "input": {"q": secret, secret: "name"}}).encode()
+for tool in ["search", secret.replace("/", "_"), "nothing"]:
+    url = request["context"]["tools_endpoint"] + "/" + urllib.parse.quote(tool)
+    urllib.request.urlopen(urllib.request.Request(url, body)).read()
+open("out.txt", "w").write(secret)
+print(json.dumps({"version": "1.0", "task_id": request["task_id"], "status": "completed", "metrics": {},
+    "artifacts": [{"type": "file", "path": "out.txt", "content": secret}], "error": secret, "trace_id": secret}))
+"#;
+
+#[test]
+fn a_secret_is_nowhere_on_disk_and_its_emission_fails_the_run() {
+    const SECRET: &str = "p4ss/w0rd+very\"long";
+    let suite = format!(
+        "test_suite: leak\nenvironment: {{API_KEY: '{SECRET}'}}\n{MOCKS}\ntests:\n  - {{id: t, name: T, task: {{description: x}}, assertions: [{{type: contains, config: {{pattern: nothing-of-the-kind}}}}]}}\n"
+    );
+    let bench = Bench::new(&suite);
+    bench.write("agent.py", LEAKING_AGENT);
+    let arguments = ["test", "suite.yaml", "--agent", "stdio:python3 agent.py", "--json"];
+    let output = bench.proctor(&arguments);
+    assert_eq!(output.status.code(), Some(10));
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("API_KEY"), "{text}");
+    std::fs::remove_file(bench.path().join("suite.yaml")).unwrap();
+    bench.text(&["audit", "export", "-o", "bundle"]);
+    let encoded = |bytes: &[u8]| base64_text(bytes);
+    let spellings: Vec<String> = vec![
+        SECRET.to_owned(),
+        SECRET.replace('"', "\\\""),
+        "p4ss%2Fw0rd%2Bvery%22long".to_owned(),
+        encoded(SECRET.as_bytes()),
+        encoded(&SECRET.as_bytes()[1..]),
+    ];
+    let mut searched = 0;
+    for_each_file(bench.path(), &mut |path, bytes| {
+        searched += 1;
+        for spelling in &spellings {
+            let is_there = bytes.windows(spelling.len()).any(|window| window == spelling.as_bytes());
+            assert!(!is_there, "{spelling} in {}", path.display());
+        }
+    });
+    assert!(searched > 3);
+    for spelling in &spellings {
+        assert!(!text.contains(spelling.as_str()), "{spelling}: {text}");
+    }
+}
+
+fn base64_text(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD_NO_PAD.encode(bytes)
+}
+
+fn for_each_file(folder: &Path, each: &mut dyn FnMut(&Path, &[u8])) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            for_each_file(&path, each);
+        } else if path.is_file() {
+            each(&path, &std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_configured_judge_scores_and_without_one_nothing_passes() {
+    let suite = r"test_suite: judged
+tests:
+  - id: t
+    name: T
+    task: {description: x}
+    assertions: [{type: llm_eval, config: {criteria: clarity, threshold: 0.8}}]
+    attest: [{id: said, type: content, spec: {target: output.message, check: contains, value: '[]'}}]
+";
+    let bench = Bench::new(suite);
+    let arguments = ["test", "suite.yaml", "--agent", "stdio:python3 agent.py", "--json"];
+    let unset = bench.proctor(&arguments);
+    let result: Value = serde_json::from_slice(&unset.stdout).unwrap();
+    assert_eq!((unset.status.code(), result["summary"]["errors"].as_u64()), (Some(10), Some(1)), "{result}");
+    assert!(result.to_string().contains("no judge is configured"), "{result}");
+    let verdict = |score: &str| {
+        let content = format!(r#"{{\"score\":{score},\"explanation\":\"clear\"}}"#);
+        format!(
+            r#"{{"choices":[{{"message":{{"role":"assistant","content":"{content}"}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":1,"completion_tokens":1}}}}"#
+        )
+    };
+    for (score, code) in [("0.9", 0), ("0.5", 10)] {
+        let server = crate::tool_server::ToolServer::start(verdict(score));
+        let judged = bench
+            .command(&arguments)
+            .env("ATTEST_JUDGE_BASE_URL", server.base())
+            .env("ATTEST_JUDGE_MODEL", "double")
+            .env("ATTEST_CACHE_DIR", bench.path().join("cache"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&judged.stdout).into_owned();
+        assert_eq!(judged.status.code(), Some(code), "{text}");
+        assert!(text.contains("clear"), "{text}");
+    }
 }

@@ -13,7 +13,8 @@ pub struct ToolServer {
 }
 
 impl ToolServer {
-    pub fn start(answer: &'static str) -> ToolServer {
+    pub fn start(answer: impl Into<String>) -> ToolServer {
+        let answer = answer.into();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let stopping = Arc::new(AtomicBool::new(false));
@@ -24,10 +25,15 @@ impl ToolServer {
                     break;
                 }
                 let Ok(stream) = stream else { break };
-                let _ = reply(stream, answer);
+                let _ = reply(stream, &answer);
             }
         });
         ToolServer { url: format!("http://{address}/tools"), address, stopping, thread: Some(thread) }
+    }
+
+    /// The address without a path.
+    pub fn base(&self) -> String {
+        format!("http://{}", self.address)
     }
 }
 

@@ -5,6 +5,7 @@ fn resolved(text: &str) -> Result<Agent, AgentError> {
         directory: Path::new("/work"),
         is_file: &|path| path == Path::new("/work/agent.py") || path == Path::new("/work/bin/agent"),
         is_program: &|name| name == "python3",
+        configured: Configured::default(),
     };
     resolve(text, &[], &around)
 }
@@ -45,4 +46,30 @@ fn mistakes_are_explained() {
         "the agent `stdio:` has no command; write it like stdio:python3 agent.py"
     );
     assert!(resolved("stdio:sh -c 'open").is_err());
+}
+
+#[test]
+fn settings_name_agents_that_the_suite_leaves_open() {
+    let agents = [("mine".to_owned(), "stdio:./agent.py".to_owned())];
+    let around = Surroundings {
+        directory: Path::new("/elsewhere"),
+        is_file: &|path| path == Path::new("/settings/agent.py"),
+        is_program: &|_| false,
+        configured: Configured { agents: &agents, directory: Some(Path::new("/settings")) },
+    };
+    let agent = resolve("mine", &[], &around).unwrap();
+    assert_eq!(agent.name, "mine");
+    assert!(matches!(&agent.spec, AgentSpec::Process(program) if program.words == ["/settings/agent.py"]));
+    let unknown = resolve("other", &[], &around).unwrap_err().to_string();
+    assert!(unknown.contains("(mine)"), "{unknown}");
+}
+
+#[test]
+fn names_of_secrets_are_known_by_their_parts() {
+    for secret in ["OPENAI_API_KEY", "github_token", "AWS_REGION", "PASSWORD", "PROCTOR_STATE"] {
+        assert!(is_secret_name(secret), "{secret}");
+    }
+    for plain in ["PATH", "LANG", "KEYBOARD", "TOKENIZERS_PARALLELISM"] {
+        assert!(!is_secret_name(plain), "{plain}");
+    }
 }

@@ -61,6 +61,8 @@ pub struct JudgeNeed {
 pub enum JudgeReply {
     /// The reply as it came.
     Text(String),
+    /// The score that it gave.
+    Scored(Sample),
     /// The reason why there is none.
     Missing(String),
 }
@@ -107,6 +109,7 @@ impl LlmEval {
                         reason.get_or_insert_with(|| format!("a reply cannot be used, {error}"));
                     }
                 },
+                JudgeReply::Scored(sample) => samples.push(sample.clone()),
                 JudgeReply::Missing(why) => {
                     reason.get_or_insert_with(|| why.clone());
                 }

@@ -1,26 +1,58 @@
 //! Attest assertions of a test, on the run as a trace.
 
-use proctor_assert::{Assertion, Tools, Trace, evaluate as evaluate_assertion};
+use proctor_assert::{Assertion, Tools, Trace, Verdict, evaluate as evaluate_assertion};
 use proctor_core::json::Json;
 
+use super::Surroundings;
 use crate::checks::AssertionResult;
 use crate::execute::Execution;
-use crate::suite::TestCase;
+use crate::judging::Judges;
+use crate::suite::{AttestAssertion, TestCase};
 
-/// Evaluates the Attest assertions of a test.
-pub(super) fn evaluate(test: &TestCase, execution: &Execution) -> Vec<AssertionResult> {
+/// Evaluates the Attest assertions of a test. They may wait for a model.
+pub(super) async fn evaluate(
+    around: &Surroundings,
+    test: &TestCase,
+    execution: &Execution,
+) -> Vec<AssertionResult> {
     if test.attest.is_empty() {
         return Vec::new();
     }
     let text = trace(execution).to_string();
-    let Ok(trace) = Trace::parse(&text) else { return Vec::new() };
-    let tools = Tools::default();
-    let verdict = |assertion: &crate::suite::AttestAssertion| {
-        // The loader has compiled the same text.
-        let compiled = Assertion::new(&assertion.id, &assertion.kind, &assertion.spec).ok()?;
-        Some(AssertionResult::from_verdict(&assertion.id, &evaluate_assertion(&trace, &compiled, &tools)))
+    let (listed, judges) = (test.attest.clone(), around.judges.clone());
+    let evaluated = tokio::task::spawn_blocking(move || verdicts(&text, &listed, judges.as_deref()));
+    evaluated.await.unwrap_or_default()
+}
+
+fn verdicts(text: &str, listed: &[AttestAssertion], judges: Option<&dyn Judges>) -> Vec<AssertionResult> {
+    let result = |assertion: &AttestAssertion, verdict: &Verdict| {
+        AssertionResult::from_verdict(&assertion.id, verdict)
     };
-    test.attest.iter().filter_map(verdict).collect()
+    let unusable = |reason: String| {
+        let verdict = Verdict::error(reason);
+        listed.iter().map(|assertion| result(assertion, &verdict)).collect()
+    };
+    let trace = match Trace::parse(text) {
+        Ok(trace) => trace,
+        Err(error) => return unusable(format!("the run is no trace: {error}")),
+    };
+    // The loader has compiled the same texts.
+    let compiled: Result<Vec<Assertion<'_>>, _> = listed
+        .iter()
+        .map(|assertion| Assertion::new(&assertion.id, &assertion.kind, &assertion.spec))
+        .collect();
+    let compiled = match compiled {
+        Ok(compiled) => compiled,
+        Err(error) => return unusable(error.to_string()),
+    };
+    let verdicts = match judges {
+        Some(judges) => judges.verdicts(&trace, &compiled),
+        None => {
+            let tools = Tools::default();
+            compiled.iter().map(|assertion| evaluate_assertion(&trace, assertion, &tools)).collect()
+        }
+    };
+    listed.iter().zip(&verdicts).map(|(assertion, verdict)| result(assertion, verdict)).collect()
 }
 
 /// The run as a trace: tool calls and requests to models are steps, the text of the first artifact is the message.

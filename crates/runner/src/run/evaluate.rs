@@ -58,7 +58,7 @@ pub(super) async fn evaluate(
         let answers = answers(around, assertion, &evidence, &snapshot).await;
         assertions.push(evaluate_assertion(assertion, &evidence, &answers));
     }
-    assertions.extend(attest::evaluate(test, execution));
+    assertions.extend(attest::evaluate(around, test, execution).await);
     for result in &mut assertions {
         for check in &mut result.checks {
             check.message = secrets.cut(&check.message).0.into_owned();
@@ -93,7 +93,7 @@ fn snapshot(
     Ok(snapshot)
 }
 
-/// Runs the commands that an assertion depends on. Questions to judges stay unanswered, and the assertion is an error.
+/// Runs the commands that an assertion depends on, and asks the judge.
 async fn answers(
     around: &Surroundings,
     assertion: &Assertion,
@@ -101,11 +101,17 @@ async fn answers(
     snapshot: &Snapshot,
 ) -> Vec<Answer> {
     let mut answers = Vec::new();
-    for need in needs(&assertion.check, evidence, "") {
-        if let Request::Command(wanted) = need.request {
-            let outcome = command::run_check(around, snapshot, &wanted).await;
-            answers.push(Answer { leaf: need.leaf, reply: Reply::Command(outcome) });
-        }
+    let fence = around.judges.as_ref().map(|judges| judges.fence()).unwrap_or_default();
+    for need in needs(&assertion.check, evidence, &fence) {
+        let reply = match need.request {
+            Request::Command(wanted) => Reply::Command(command::run_check(around, snapshot, &wanted).await),
+            Request::Judge(wanted) => {
+                let Some(judges) = around.judges.clone() else { continue };
+                let asked = tokio::task::spawn_blocking(move || judges.replies(&wanted));
+                Reply::Judge(asked.await.unwrap_or_default())
+            }
+        };
+        answers.push(Answer { leaf: need.leaf, reply });
     }
     answers
 }

@@ -80,6 +80,13 @@ pub struct TestCase {
     pub mock_tools: Arc<[MockTool]>,
 }
 
+impl TestCase {
+    /// Whether an assertion needs the assertion engine: an Attest assertion, or a judgement by a model.
+    pub fn needs_engine(&self) -> bool {
+        !self.attest.is_empty() || self.assertions.iter().any(|assertion| assertion.check.needs_judge())
+    }
+}
+
 /// The task of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {

@@ -1,5 +1,3 @@
-#![expect(clippy::float_cmp, reason = "these values are exact")]
-
 use super::*;
 
 #[test]

@@ -70,6 +70,7 @@ impl io::Write for Buffer {
 
 #[tokio::test]
 async fn secrets_are_cut_from_recordings_and_found_again() {
+    #[expect(clippy::needless_pass_by_value, reason = "the type of the callback")]
     fn cut(value: Json) -> Json {
         json(&value.to_string().replace("hunter2hunter2", "[cut]"))
     }
