@@ -33,16 +33,9 @@ pub enum Error {
         /// Reason of the operating system.
         source: io::Error,
     },
-    /// A protection is missing, and the mode demands all of them.
-    #[error(
-        "the sandbox lacks a protection that is required: {protection}: {reason}; use mode `auto` to run without it"
-    )]
-    Missing {
-        /// Protection that nothing holds.
-        protection: Protection,
-        /// Why nothing holds it.
-        reason: String,
-    },
+    /// Protections are missing, and the mode demands all of them.
+    #[error("protections that are required are missing: {0}; use mode `auto` to run without them")]
+    Missing(Missing),
     /// A step between creation of the process and start of the program failed.
     #[error("the process could not be started: {step}: {source}")]
     Setup {
@@ -62,6 +55,20 @@ pub enum Error {
         /// Reason of the operating system.
         source: io::Error,
     },
+}
+
+/// Protections that nothing holds, with the reason for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing(pub Vec<(Protection, String)>);
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, (protection, reason)) in self.0.iter().enumerate() {
+            let separator = if at == 0 { "" } else { "; " };
+            write!(formatter, "{separator}{protection} ({reason})")?;
+        }
+        Ok(())
+    }
 }
 
 /// Step of setting up a process, in order.

@@ -40,6 +40,22 @@ impl Feature {
         Self::Supervisor,
     ];
 
+    /// Name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UserNamespace => "user-namespace",
+            Self::MountNamespace => "mount-namespace",
+            Self::PidNamespace => "pid-namespace",
+            Self::IpcNamespace => "ipc-namespace",
+            Self::NetworkNamespace => "network-namespace",
+            Self::PidMax => "pid-max",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::ResourceLimits => "resource-limits",
+            Self::Supervisor => "supervisor",
+        }
+    }
+
     fn bit(self) -> u16 {
         1 << (self as u16)
     }
@@ -59,6 +75,27 @@ impl std::fmt::Display for Feature {
             Self::ResourceLimits => "resource limits",
             Self::Supervisor => "supervisor",
         })
+    }
+}
+
+/// Name that is no feature's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is no kernel feature that a sandbox uses; the features are {}", known())]
+pub struct UnknownFeature {
+    /// Name as given.
+    pub name: String,
+}
+
+fn known() -> String {
+    Feature::ALL.map(Feature::name).join(", ")
+}
+
+impl std::str::FromStr for Feature {
+    type Err = UnknownFeature;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFeature> {
+        let found = Self::ALL.into_iter().find(|feature| feature.name() == name);
+        found.ok_or_else(|| UnknownFeature { name: name.to_owned() })
     }
 }
 
@@ -83,6 +120,14 @@ impl Features {
         Self(self.0 & !feature.bit())
     }
 
+    /// Every feature but those of a comma-separated list of names.
+    pub fn all_but(names: &str) -> Result<Self, UnknownFeature> {
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        names
+            .map(str::parse)
+            .try_fold(Self::all(), |features, away: Result<Feature, _>| Ok(features.without(away?)))
+    }
+
     /// Whether a feature may be used.
     pub fn has(self, feature: Feature) -> bool {
         self.0 & feature.bit() != 0
@@ -92,6 +137,19 @@ impl Features {
 #[cfg(test)]
 mod tests {
     use super::{Feature, Features};
+
+    #[test]
+    fn features_are_left_out_by_name() {
+        for feature in Feature::ALL {
+            assert_eq!(feature.name().parse(), Ok(feature));
+        }
+        let expected = Features::all().without(Feature::Landlock).without(Feature::PidMax);
+        assert_eq!(Features::all_but(" landlock, pid-max,"), Ok(expected));
+        let error = Features::all_but("landlock,cgroup").unwrap_err().to_string();
+        assert!(error.starts_with(
+            "`cgroup` is no kernel feature that a sandbox uses; the features are user-namespace,"
+        ));
+    }
 
     #[test]
     fn a_feature_taken_away_takes_no_other_with_it() {

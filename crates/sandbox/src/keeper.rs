@@ -12,7 +12,7 @@ mod processes;
 mod watch;
 
 use crate::error::Step;
-use crate::plan::{Plan, Work};
+use crate::plan::{Plan, RESERVED, Work};
 use crate::sys::memory::Stack;
 use crate::sys::process::{self, Children};
 use crate::sys::{Call, Errno, files, landlock, mounts as namespaces, sockets};
@@ -156,6 +156,10 @@ fn prepare(plan: &Plan) -> Result<i32, (Step, Errno)> {
         && files::put(c"/proc/sys/kernel/pid_max", pid_max).is_err()
     {
         missing |= NO_PID_MAX;
+    } else if plan.pid_max.is_some() {
+        // Numbers below are used once, before the first wrap: skipping them makes the bound exact from the start. Kernels without this
+        // setting have a bound that is higher by that many.
+        let _ = files::put(c"/proc/sys/kernel/ns_last_pid", RESERVED);
     }
     if plan.user_map.is_some() {
         // A second lock beside the system call filter; kernels without this setting have the filter alone.

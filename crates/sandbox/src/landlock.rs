@@ -26,10 +26,14 @@ const SINCE_TRUNCATE: u32 = 3;
 const SINCE_NETWORK: u32 = 4;
 pub(crate) const SINCE_SCOPES: u32 = 6;
 
-/// Devices that programs write to.
-const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/random"];
-/// Folders of devices and shared memory; private to the run where there is a mount namespace.
+/// Devices that programs use.
+const DEVICES: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/random", "/dev/urandom"];
+/// Folders of terminals and shared memory. They are writable only where a mount namespace gives the run its own: elsewhere they hold the
+/// terminals and the memory of everybody.
 const PRIVATE_FOLDERS: [&str; 2] = ["/dev/pts", "/dev/shm"];
+/// Folder of devices. Without a mount namespace only [`DEVICES`] are readable in it: user 0 would read hidden files from the disk itself.
+const ALL_DEVICES: &str = "/dev";
 
 /// Bound on the entries of one folder that are named one by one, because a sibling is hidden.
 const SIBLINGS: usize = 4096;
@@ -95,13 +99,17 @@ impl Ruleset {
         for device in DEVICES {
             rules.push(rule(Path::new(device), file_rights)?);
         }
-        for folder in PRIVATE_FOLDERS {
-            // Without a mount namespace these folders belong to everybody.
-            let allowed = if wanted.hidden.is_none() { writing } else { file_rights };
-            rules.push(rule(Path::new(folder), allowed)?);
-        }
-        if let Some(hidden) = wanted.hidden {
-            allow_reading_around(Path::new("/"), hidden, &mut rules)?;
+        match wanted.hidden {
+            None => {
+                for folder in PRIVATE_FOLDERS {
+                    rules.push(rule(Path::new(folder), writing)?);
+                }
+            }
+            Some(hidden) => {
+                let mut closed = hidden.to_vec();
+                closed.push(PathBuf::from(ALL_DEVICES));
+                allow_reading_around(Path::new("/"), &closed, &mut rules)?;
+            }
         }
         Ok(Self { descriptor, rules })
     }

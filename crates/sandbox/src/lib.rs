@@ -37,7 +37,7 @@
 //! # }
 //! ```
 //!
-//! What it does not do: memory of files in `memfd` or of pipes counts only where it is mapped; a Unix socket that a foreign program opens
+//! What it does not do: memory of pipes and socket buffers is not counted; a Unix socket that a foreign program opens
 //! *after* a process was started is not masked; where Landlock holds the hidden paths, folders that contain one cannot be listed.
 
 #![cfg(target_os = "linux")]
@@ -59,8 +59,8 @@ mod spec;
 mod sys;
 mod workspace;
 
-pub use error::{Error, Step};
-pub use features::{Feature, Features};
+pub use error::{Error, Missing, Step};
+pub use features::{Feature, Features, UnknownFeature};
 pub use limits::{Limit, Limits};
 pub use network::Loopback;
 pub use process::{Exit, Process, Status};

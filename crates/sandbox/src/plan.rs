@@ -71,6 +71,8 @@ pub(crate) struct Plan {
 const SLACK: u64 = 64;
 /// PIDs below this number are used only once by a PID namespace.
 const RESERVED_PIDS: u64 = 300;
+/// The last of them, as text.
+pub(crate) const RESERVED: &[u8] = b"299";
 
 impl Plan {
     /// Works out how a process is set up. Streams and channel are descriptors above 2.

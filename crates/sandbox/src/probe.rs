@@ -164,6 +164,7 @@ impl Ground {
             udp_port: self.udp.local_addr().map_err(failed)?.port(),
             abstract_name: &self.abstract_name,
             segment: self.segment.as_ref().map(|segment| segment.0),
+            caller: std::process::id(),
             limits: LIMITS,
             is_first: mechanisms.has(Feature::PidNamespace),
         })?;

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::keeper::{CROSSED, END, EXITED, LEFT};
 use crate::limits::Limit;
-use crate::network::Slot;
+use crate::network::{Loopback, Slot};
 use crate::plan;
 use crate::sys::process::{self as calls, Children};
 use crate::sys::{Errno, sockets};
@@ -51,8 +51,15 @@ pub struct Process {
     limit: Option<Limit>,
     left_behind: u32,
     is_reaped: bool,
-    /// Kept until the last process has left the network namespace.
-    _network: Option<Arc<Slot>>,
+    /// Kept until the last process has gone.
+    _network: Reach,
+}
+
+/// Network of a process: the namespace it is in, and the listener it reaches.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    pub(crate) _slot: Option<Arc<Slot>>,
+    pub(crate) _listener: Option<Loopback>,
 }
 
 /// Time beyond the grace period in which the kernel ends killed processes.
@@ -64,7 +71,7 @@ impl Process {
         channel: OwnedFd,
         supervisor: OwnedFd,
         supervisor_id: i32,
-        network: Option<Arc<Slot>>,
+        network: Reach,
     ) -> Self {
         let [stdin, stdout, stderr] = pipes;
         Self {

@@ -9,6 +9,8 @@ pub enum Protection {
     Writes,
     /// Hidden paths cannot be read, listed or connected to.
     HiddenPaths,
+    /// Memory, environment and keyrings of other processes cannot be read, and no signal reaches them.
+    OtherProcesses,
     /// Nothing outside of the run is reached over a network or a Unix socket.
     Network,
     /// Memory of the run is bounded.
@@ -27,9 +29,10 @@ pub enum Protection {
 
 impl Protection {
     /// All protections, in the order of reports.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Writes,
         Self::HiddenPaths,
+        Self::OtherProcesses,
         Self::Network,
         Self::Memory,
         Self::Processes,
@@ -45,6 +48,7 @@ impl std::fmt::Display for Protection {
         formatter.write_str(match self {
             Self::Writes => "writes confined",
             Self::HiddenPaths => "hidden paths out of reach",
+            Self::OtherProcesses => "other processes out of reach",
             Self::Network => "network closed",
             Self::Memory => "memory limit",
             Self::Processes => "process limit",
@@ -101,6 +105,16 @@ pub struct Protections {
 impl Protections {
     pub(crate) fn new(of: impl Fn(Protection) -> Standing) -> Self {
         Self { entries: Protection::ALL.into_iter().map(|protection| (protection, of(protection))).collect() }
+    }
+
+    /// Report before anything was tried out.
+    pub(crate) const fn empty() -> Self {
+        Self { entries: Vec::new() }
+    }
+
+    /// Whether nothing was tried out, because no process was started.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// State of one protection.

@@ -1,22 +1,22 @@
 //! Sandbox: what the kernel grants, and processes started under it.
 
 use crate::Step;
-use crate::error::Error;
+use crate::error::{Error, Missing};
 use crate::features::{Feature, Features};
 use crate::keeper::{self, FAILED, STARTED, Stacks};
 use crate::mechanisms::Mechanisms;
 use crate::network::{Loopback, Pool, Slot};
 use crate::plan::Plan;
 use crate::probe::{self, Trial};
-use crate::process::{Process, system};
+use crate::process::{Process, Reach, system};
 use crate::protections::{Protection, Protections, Standing};
 use crate::spec::{Network, Spec, Stream};
 use crate::sys::process::{self as calls, Children};
 use crate::sys::sockets::{self, Words};
 use crate::sys::{Errno, files};
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Strictness of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +30,29 @@ pub enum Mode {
 }
 
 /// Way of starting processes, with what this machine offers for their confinement.
+///
+/// Copies share what was found out.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     mode: Mode,
-    mechanisms: Arc<Mechanisms>,
-    protections: Arc<Protections>,
+    features: Features,
+    scratch: PathBuf,
     pool: Arc<Pool>,
+    found: OnceLock<Found>,
+    /// Held while the sandbox is tried out, so that it happens once.
+    trying: Mutex<()>,
+}
+
+/// Result of trying the sandbox out.
+#[derive(Debug)]
+struct Found {
+    mechanisms: Mechanisms,
+    protections: Protections,
 }
 
 impl Sandbox {
@@ -43,70 +60,112 @@ impl Sandbox {
     ///
     /// Only `features` are used. In mode [`Mode::Require`] a missing protection is an error.
     pub fn new(mode: Mode, features: Features, scratch: &Path) -> Result<Self, Error> {
-        let pool = Arc::new(Pool::default());
-        if mode == Mode::Off {
-            return Ok(Self {
-                mode,
-                mechanisms: Arc::new(Mechanisms::off()),
-                protections: Arc::new(probe::off()),
-                pool,
-            });
-        }
-        let (mechanisms, protections) = probe::find(features, &pool, scratch)?;
-        let sandbox =
-            Self { mode, mechanisms: Arc::new(mechanisms), protections: Arc::new(protections), pool };
-        sandbox.refuse_missing(&sandbox.protections)?;
+        let sandbox = Self::deferred(mode, features, scratch);
+        sandbox.found()?;
         Ok(sandbox)
+    }
+
+    /// Sandbox that is tried out when its first process or listener is asked for: that takes milliseconds, and a caller may never start
+    /// anything. Failures come then.
+    pub fn deferred(mode: Mode, features: Features, scratch: &Path) -> Self {
+        let found = OnceLock::new();
+        if mode == Mode::Off {
+            let off = Found { mechanisms: Mechanisms::off(), protections: probe::off() };
+            let _ = found.set(off);
+        }
+        Self {
+            inner: Arc::new(Inner {
+                mode,
+                features,
+                scratch: scratch.to_owned(),
+                pool: Arc::new(Pool::default()),
+                found,
+                trying: Mutex::new(()),
+            }),
+        }
     }
 
     /// Strictness.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.inner.mode
     }
 
-    /// Report on the protections of a process without network.
+    /// Tries the sandbox out, if that has not happened yet, and reports on the protections of a process without network.
+    pub fn try_out(&self) -> Result<&Protections, Error> {
+        self.found().map(|found| &found.protections)
+    }
+
+    /// Report on the protections of a process without network. It is empty if a deferred sandbox was never tried out.
     pub fn protections(&self) -> &Protections {
-        &self.protections
+        const NOT_TRIED: &Protections = &Protections::empty();
+        self.inner.found.get().map_or(NOT_TRIED, |found| &found.protections)
     }
 
     /// Report on the protections of a process with the given network.
     pub fn protections_with(&self, network: &Network) -> Protections {
-        let mut protections = (*self.protections).clone();
         match network {
-            Network::None => {}
-            Network::Host => protections.set(Protection::Network, Standing::Waived),
-            Network::Only(_) if self.mode == Mode::Off || self.mechanisms.has(Feature::NetworkNamespace) => {}
-            Network::Only(_) => {
-                let why = self.mechanisms.why_absent(&[Feature::NetworkNamespace]);
-                let reason = format!("Landlock restricts ports, not hosts: {why}");
-                protections.set(Protection::Network, Standing::Missing { reason });
+            Network::None => self.protections().clone(),
+            Network::Only(_) => self.protections_with_listener(),
+            Network::Host => {
+                let mut protections = self.protections().clone();
+                protections.set(Protection::Network, Standing::Waived);
+                protections
             }
+        }
+    }
+
+    /// Report on the protections of a process that reaches one listener, as with [`Network::Only`].
+    pub fn protections_with_listener(&self) -> Protections {
+        let mut protections = self.protections().clone();
+        if let Some(Found { mechanisms, .. }) = self.inner.found.get()
+            && self.inner.mode != Mode::Off
+            && !mechanisms.has(Feature::NetworkNamespace)
+        {
+            let why = mechanisms.why_absent(&[Feature::NetworkNamespace]);
+            let reason = format!("Landlock restricts ports, not hosts: {why}");
+            protections.set(Protection::Network, Standing::Missing { reason });
         }
         protections
     }
 
     /// Makes a listener on 127.0.0.1 for [`Network::Only`].
     pub fn loopback(&self) -> Result<Loopback, Error> {
-        self.pool.listen(&self.mechanisms)
+        self.inner.pool.listen(&self.found()?.mechanisms)
     }
 
     /// Starts a process. Returns when its program runs.
     pub fn spawn(&self, spec: Spec) -> Result<Process, Error> {
-        if self.mode == Mode::Require {
-            self.refuse_missing(&self.protections_with(&spec.network))?;
+        let found = self.found()?;
+        if self.inner.mode == Mode::Require {
+            refuse_missing(&self.protections_with(&spec.network))?;
         }
-        match start(spec, &self.mechanisms, &self.pool, None)? {
+        match start(spec, &found.mechanisms, &self.inner.pool, None)? {
             Started::Running(process) => Ok(process),
             Started::Tried { .. } => Err(Error::SupervisorLost),
         }
     }
 
-    fn refuse_missing(&self, protections: &Protections) -> Result<(), Error> {
-        match protections.missing().next().filter(|_| self.mode == Mode::Require) {
-            Some((protection, reason)) => Err(Error::Missing { protection, reason: reason.to_owned() }),
-            None => Ok(()),
+    fn found(&self) -> Result<&Found, Error> {
+        let Inner { mode, features, scratch, pool, found, trying } = &*self.inner;
+        if let Some(found) = found.get() {
+            return Ok(found);
         }
+        let _one_at_a_time = trying.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = found.get() {
+            return Ok(found);
+        }
+        let (mechanisms, protections) = probe::find(*features, pool, scratch)?;
+        if *mode == Mode::Require {
+            refuse_missing(&protections)?;
+        }
+        Ok(found.get_or_init(|| Found { mechanisms, protections }))
     }
+}
+
+fn refuse_missing(protections: &Protections) -> Result<(), Error> {
+    let missing: Vec<(Protection, String)> =
+        protections.missing().map(|(protection, reason)| (protection, reason.to_owned())).collect();
+    if missing.is_empty() { Ok(()) } else { Err(Error::Missing(Missing(missing))) }
 }
 
 /// Result of [`start`].
@@ -130,6 +189,10 @@ pub(crate) fn start(
     trial: Option<Trial>,
 ) -> Result<Started, Error> {
     let slot = slot_for(&spec.network, mechanisms, pool)?;
+    let listener = match &spec.network {
+        Network::Only(loopback) => Some(loopback.clone()),
+        Network::None | Network::Host => None,
+    };
     let mut spec = spec;
     let streams = std::mem::take(&mut spec.streams);
     let [(stdin, to_stdin), (stdout, from_stdout), (stderr, from_stderr)] = open_streams(streams)?;
@@ -151,7 +214,7 @@ pub(crate) fn start(
             ours,
             supervisor,
             created.pid,
-            slot,
+            Reach { _slot: slot, _listener: listener },
         ))),
         other => {
             drop(ours);

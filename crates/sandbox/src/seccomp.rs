@@ -12,6 +12,10 @@ const X32: u32 = 0x4000_0000;
 const OFFSET_NUMBER: u32 = 0;
 const OFFSET_ARCHITECTURE: u32 = 4;
 const OFFSET_FIRST_ARGUMENT: u32 = 16;
+const OFFSET_SECOND_ARGUMENT: u32 = 24;
+const OFFSET_THIRD_ARGUMENT: u32 = 32;
+/// Distance of an argument's upper half, on the little-endian machines that this is built for.
+const HIGH_HALF: u32 = 4;
 
 const ALLOW: u32 = 0x7fff_0000;
 const FAIL: u32 = 0x0005_0000;
@@ -89,9 +93,19 @@ const REFUSED: [i64; 25] = [
     libc::SYS_delete_module,
 ];
 
-/// Calls that programs have a substitute for: `clone3` hides its flags from a filter, rings do their work past it.
-const NOT_IMPLEMENTED: [i64; 4] =
-    [libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+/// Calls that programs have a substitute for: `clone3` hides its flags from a filter, rings do their work past it, and the memory of a
+/// `memfd` that no process maps is in no count.
+const NOT_IMPLEMENTED: [i64; 6] = [
+    libc::SYS_clone3,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
+];
+
+/// Largest System V segment, in bytes. Segments that no process attaches are in no count; the kernel allows 4,096 of them in a namespace.
+const SEGMENT: u32 = 1024 * 1024;
 
 const METADATA: [i64; 14] = [
     libc::SYS_fchmod,
@@ -152,6 +166,20 @@ pub(crate) fn program(wanted: Wanted) -> Vec<Instruction> {
         for number in IPC {
             refuse(&mut program, number, libc::EPERM);
         }
+    } else {
+        on_call(
+            &mut program,
+            libc::SYS_shmget,
+            &[
+                load(OFFSET_SECOND_ARGUMENT + HIGH_HALF),
+                jump(JUMP_EQUAL, 0, 1, 0),
+                fail(libc::EINVAL),
+                load(OFFSET_SECOND_ARGUMENT),
+                jump(JUMP_GREATER_EQUAL, SEGMENT + 1, 0, 1),
+                fail(libc::EINVAL),
+                allow(),
+            ],
+        );
     }
     // A user namespace below ours would give capabilities over its own mounts and sockets, and with them kernel code to attack.
     for number in [libc::SYS_clone, libc::SYS_unshare] {
@@ -166,7 +194,7 @@ pub(crate) fn program(wanted: Wanted) -> Vec<Instruction> {
             ],
         );
     }
-    let mut requests = vec![load(OFFSET_FIRST_ARGUMENT + 8)];
+    let mut requests = vec![load(OFFSET_SECOND_ARGUMENT)];
     let refused: &[u32] = if wanted.refuses_metadata {
         &[TIOCSTI, TIOCLINUX, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR]
     } else {
@@ -198,9 +226,14 @@ fn socket_check(sockets: Sockets) -> Option<Vec<Instruction>> {
         /// Bits of the type argument that are no flags.
         const KIND: u32 = 0xf;
         check.extend([
-            load(OFFSET_FIRST_ARGUMENT + 8),
+            load(OFFSET_SECOND_ARGUMENT),
             instruction(AND, KIND, 0, 0),
             jump(JUMP_EQUAL, libc::SOCK_STREAM.cast_unsigned(), 1, 0),
+            fail(libc::EACCES),
+            // Landlock knows no other protocol: multipath TCP goes past its rules.
+            load(OFFSET_THIRD_ARGUMENT),
+            jump(JUMP_EQUAL, libc::IPPROTO_TCP.cast_unsigned(), 2, 0),
+            jump(JUMP_EQUAL, 0, 1, 0),
             fail(libc::EACCES),
         ]);
     }

@@ -100,7 +100,7 @@ fn expose(layers: &Layers, tree: usize, path: &CStr) -> Call<()> {
 }
 
 fn make_folder(path: &CStr) -> Call<()> {
-    match files::make_directory(path, 0o711) {
+    match files::make_directory(path, 0o111) {
         // Two writable folders below the same one.
         Err(Errno(libc::EEXIST)) => Ok(()),
         other => other,
@@ -108,7 +108,7 @@ fn make_folder(path: &CStr) -> Call<()> {
 }
 
 fn mask_folder(path: &CStr, is_passed: bool) -> Call<()> {
-    let options = if is_passed { c"mode=0711,size=64k" } else { c"mode=0000,size=4k" };
+    let options = if is_passed { c"mode=0111,size=64k" } else { c"mode=0000,size=4k" };
     gone_is_fine(mounts::mount_new(c"tmpfs", path, NO_EXECUTION, options))
 }
 

@@ -1,11 +1,9 @@
 //! Unix sockets of other programs, which no network namespace keeps away.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-
-/// Bound on sockets that are masked one by one.
-const SOCKETS: usize = 1024;
 
 /// Folder of run-time sockets: masked as a whole, because most of what listens by name listens there.
 const RUNTIME: &str = "/run";
@@ -14,13 +12,15 @@ const PROGRAMS_IN_RUNTIME: &str = "/run/current-system";
 
 /// Paths of the Unix sockets that are bound now, and the folder of run-time sockets.
 pub(super) fn foreign() -> Vec<PathBuf> {
-    let mut paths = Vec::new();
-    if !Path::new(PROGRAMS_IN_RUNTIME).exists() {
-        paths.extend(Path::new(RUNTIME).canonicalize());
-    }
+    let runtime =
+        if Path::new(PROGRAMS_IN_RUNTIME).exists() { None } else { Path::new(RUNTIME).canonicalize().ok() };
     let table = std::fs::read("/proc/net/unix").unwrap_or_default();
-    let bound = table.split(|byte| *byte == b'\n').filter_map(path_of).take(SOCKETS);
-    paths.extend(bound.filter_map(|path| path.canonicalize().ok()));
+    let is_masked = |path: &Path| runtime.as_ref().is_some_and(|folder| path.starts_with(folder));
+    // Each connection is a line with the path of its listener, and resolving a path costs more than all else here.
+    let bound: BTreeSet<&Path> =
+        table.split(|byte| *byte == b'\n').filter_map(path_of).filter(|path| !is_masked(path)).collect();
+    let mut paths: Vec<PathBuf> = bound.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
+    paths.extend(runtime);
     paths.sort_unstable();
     paths.dedup();
     paths

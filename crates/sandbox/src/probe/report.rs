@@ -41,8 +41,9 @@ fn candidates(protection: Protection, mechanisms: &Mechanisms) -> Vec<Feature> {
         Protection::Writes => vec![MountNamespace, Landlock, Seccomp, IpcNamespace],
         Protection::HiddenPaths if mechanisms.has(MountNamespace) => vec![MountNamespace],
         Protection::HiddenPaths => vec![MountNamespace, Landlock, Seccomp],
+        Protection::OtherProcesses => vec![PidNamespace, UserNamespace, Landlock, Seccomp],
         Protection::Network => vec![NetworkNamespace, MountNamespace, Seccomp, Landlock],
-        Protection::Memory => vec![ResourceLimits, Supervisor],
+        Protection::Memory => vec![ResourceLimits, Supervisor, Seccomp],
         // The kernel counts a user's processes apart only in a user namespace, and never binds user 0.
         Protection::Processes if crate::sys::process::user_id() != 0 && mechanisms.has(UserNamespace) => {
             vec![PidMax, ResourceLimits, Supervisor]
@@ -98,7 +99,15 @@ fn attempts(protection: Protection) -> &'static [(Attempt, &'static str)] {
             (Attempt::UnixAbstract, "connecting to an abstract Unix socket"),
             (Attempt::Vsock, "opening a socket to the hypervisor"),
         ],
-        Protection::Memory => &[(Attempt::Memory, "mapping more memory than allowed")],
+        Protection::OtherProcesses => &[
+            (Attempt::ReadProcess, "reading the environment of another process"),
+            (Attempt::Signal, "sending a signal to another process"),
+            (Attempt::Keyring, "using the keyring of the session"),
+        ],
+        Protection::Memory => &[
+            (Attempt::Memory, "mapping more memory than allowed"),
+            (Attempt::UnmappedMemory, "holding memory that no process maps"),
+        ],
         Protection::Processes => &[],
         Protection::FileSize => &[(Attempt::FileSize, "writing a file beyond its limit")],
         Protection::Descriptors => &[(Attempt::Descriptors, "opening more descriptors than allowed")],

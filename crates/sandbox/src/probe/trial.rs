@@ -25,6 +25,12 @@ pub(crate) enum Attempt {
     ReadHidden,
     /// Connecting to a socket in a hidden folder.
     HiddenSocket,
+    /// Opening the environment of the calling process.
+    ReadProcess,
+    /// Sending a signal to the calling process.
+    Signal,
+    /// Using the keyring that the caller's session has.
+    Keyring,
     /// Connecting to a TCP port of the host.
     Tcp,
     /// Sending a datagram to a port of the host.
@@ -37,6 +43,8 @@ pub(crate) enum Attempt {
     Vsock,
     /// Mapping more memory than the limit.
     Memory,
+    /// Holding memory by a descriptor alone.
+    UnmappedMemory,
     /// Writing a file beyond its limit.
     FileSize,
     /// Opening more descriptors than the limit.
@@ -62,6 +70,7 @@ pub(super) struct Targets<'a> {
     pub(super) udp_port: u16,
     pub(super) abstract_name: &'a [u8],
     pub(super) segment: Option<i32>,
+    pub(super) caller: u32,
     pub(super) limits: Limits,
     pub(super) is_first: bool,
 }
@@ -81,6 +90,8 @@ pub(crate) struct Trial {
     tcp_port: u16,
     udp_port: u16,
     segment: Option<i32>,
+    caller: i32,
+    caller_environment: CString,
     limits: Limits,
     is_first: bool,
 }
@@ -104,6 +115,8 @@ impl Trial {
             tcp_port: targets.tcp_port,
             udp_port: targets.udp_port,
             segment: targets.segment,
+            caller: i32::try_from(targets.caller).unwrap_or(i32::MAX),
+            caller_environment: path(Path::new(&format!("/proc/{}/environ", targets.caller)))?,
             limits: targets.limits,
             is_first: targets.is_first,
         })
@@ -118,12 +131,16 @@ impl Trial {
             (Attempt::SharedMemory, self.segment.is_some_and(process::can_attach)),
             (Attempt::ReadHidden, can_open(&self.hidden_file, libc::O_RDONLY)),
             (Attempt::HiddenSocket, can_connect(&self.hidden_socket)),
+            (Attempt::ReadProcess, can_open(&self.caller_environment, libc::O_RDONLY)),
+            (Attempt::Signal, self.can_signal()),
+            (Attempt::Keyring, process::can_use_keyring()),
             (Attempt::Tcp, self.can_connect_tcp()),
             (Attempt::Udp, self.send_datagram()),
             (Attempt::UnixPath, can_connect(&self.outside_socket)),
             (Attempt::UnixAbstract, can_connect(&self.abstract_name)),
             (Attempt::Vsock, works(sockets::open(libc::AF_VSOCK, libc::SOCK_STREAM))),
             (Attempt::Memory, memory::can_map(usize::try_from(self.limits.memory).unwrap_or(usize::MAX))),
+            (Attempt::UnmappedMemory, memory::can_hold_unmapped()),
             (Attempt::FileSize, self.can_write_large()),
             (Attempt::Descriptors, self.can_open_many()),
             (Attempt::KillSupervisor, self.can_kill_supervisor()),
@@ -197,6 +214,11 @@ impl Trial {
 
     fn can_write_inside(&self) -> bool {
         can_open(&self.inside_file, libc::O_WRONLY | libc::O_CREAT)
+    }
+
+    /// In a namespace the caller has no number, and another process may have that one.
+    fn can_signal(&self) -> bool {
+        !self.is_first && process::send_signal(self.caller, 0).is_ok()
     }
 
     /// PID 1 of a namespace takes no signal from inside it.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Result of a call with these arguments: `Ok` if it is let through, its error number otherwise.
-fn run(program: &[Instruction], architecture: u32, number: i64, arguments: [u32; 2]) -> Result<(), i32> {
+fn run(program: &[Instruction], architecture: u32, number: i64, arguments: [u64; 3]) -> Result<(), i32> {
     let mut accumulator = 0_u32;
     let mut at = 0_usize;
     loop {
@@ -15,8 +15,11 @@ fn run(program: &[Instruction], architecture: u32, number: i64, arguments: [u32;
                 accumulator = match k {
                     OFFSET_NUMBER => u32::try_from(number).unwrap(),
                     OFFSET_ARCHITECTURE => architecture,
-                    OFFSET_FIRST_ARGUMENT => arguments[0],
-                    24 => arguments[1],
+                    at if at >= OFFSET_FIRST_ARGUMENT => {
+                        let from = usize::try_from(at - OFFSET_FIRST_ARGUMENT).unwrap();
+                        let half = arguments[from / 8] >> (from % 8 * 8);
+                        u32::try_from(half & u64::from(u32::MAX)).unwrap()
+                    }
                     other => panic!("offset {other}"),
                 }
             }
@@ -31,39 +34,43 @@ fn run(program: &[Instruction], architecture: u32, number: i64, arguments: [u32;
     }
 }
 
-fn call(wanted: Wanted, number: i64, arguments: [u32; 2]) -> Result<(), i32> {
+fn call(wanted: Wanted, number: i64, arguments: [u64; 3]) -> Result<(), i32> {
     run(&program(wanted), ARCHITECTURE, number, arguments)
 }
 
 const OPEN: Wanted = Wanted { sockets: Sockets::All, refuses_metadata: false, refuses_ipc: false };
 
+fn wide(value: i32) -> u64 {
+    u64::try_from(value).unwrap()
+}
+
 fn socket(sockets: Sockets, family: i32, kind: i32) -> Result<(), i32> {
     let wanted = Wanted { sockets, ..OPEN };
-    call(wanted, libc::SYS_socket, [family.cast_unsigned(), kind.cast_unsigned()])
+    call(wanted, libc::SYS_socket, [wide(family), wide(kind), 0])
 }
 
 #[test]
 fn ordinary_calls_pass_and_listed_ones_fail() {
     for number in [libc::SYS_read, libc::SYS_openat, libc::SYS_fchmod, libc::SYS_shmget, libc::SYS_execve] {
-        assert_eq!(call(OPEN, number, [0, 0]), Ok(()));
+        assert_eq!(call(OPEN, number, [0, 0, 0]), Ok(()));
     }
     for number in REFUSED {
-        assert_eq!(call(OPEN, number, [0, 0]), Err(libc::EPERM));
+        assert_eq!(call(OPEN, number, [0, 0, 0]), Err(libc::EPERM));
     }
     for number in NOT_IMPLEMENTED {
-        assert_eq!(call(OPEN, number, [0, 0]), Err(libc::ENOSYS));
+        assert_eq!(call(OPEN, number, [0, 0, 0]), Err(libc::ENOSYS));
     }
     let closed = Wanted { refuses_metadata: true, refuses_ipc: true, ..OPEN };
     for number in METADATA.into_iter().chain(OLD_METADATA).chain(IPC).chain([FILE_SETATTR]) {
-        assert_eq!(call(closed, number, [0, 0]), Err(libc::EPERM));
+        assert_eq!(call(closed, number, [0, 0, 0]), Err(libc::EPERM));
     }
-    assert_eq!(call(closed, libc::SYS_read, [0, 0]), Ok(()));
+    assert_eq!(call(closed, libc::SYS_read, [0, 0, 0]), Ok(()));
 }
 
 #[test]
 fn foreign_architectures_and_x32_are_not_served() {
-    assert_eq!(run(&program(OPEN), 0x4000_0003, libc::SYS_read, [0, 0]), Err(libc::ENOSYS));
-    assert_eq!(call(OPEN, libc::SYS_read + i64::from(X32), [0, 0]), Err(libc::ENOSYS));
+    assert_eq!(run(&program(OPEN), 0x4000_0003, libc::SYS_read, [0, 0, 0]), Err(libc::ENOSYS));
+    assert_eq!(call(OPEN, libc::SYS_read + i64::from(X32), [0, 0, 0]), Err(libc::ENOSYS));
 }
 
 #[test]
@@ -85,11 +92,32 @@ fn sockets_are_those_of_the_network_asked_for() {
 
 #[test]
 fn user_namespaces_and_typed_terminal_input_are_refused() {
-    let flags = (libc::CLONE_NEWUSER | libc::SIGCHLD).cast_unsigned();
-    assert_eq!(call(OPEN, libc::SYS_clone, [flags, 0]), Err(libc::EPERM));
-    assert_eq!(call(OPEN, libc::SYS_clone, [libc::SIGCHLD.cast_unsigned(), 0]), Ok(()));
-    assert_eq!(call(OPEN, libc::SYS_ioctl, [0, TIOCSTI]), Err(libc::EPERM));
-    assert_eq!(call(OPEN, libc::SYS_ioctl, [0, FS_IOC_SETFLAGS]), Ok(()));
+    let flags = wide(libc::CLONE_NEWUSER | libc::SIGCHLD);
+    assert_eq!(call(OPEN, libc::SYS_clone, [flags, 0, 0]), Err(libc::EPERM));
+    assert_eq!(call(OPEN, libc::SYS_clone, [wide(libc::SIGCHLD), 0, 0]), Ok(()));
+    let [input, flags] = [TIOCSTI, FS_IOC_SETFLAGS].map(u64::from);
+    assert_eq!(call(OPEN, libc::SYS_ioctl, [0, input, 0]), Err(libc::EPERM));
+    assert_eq!(call(OPEN, libc::SYS_ioctl, [0, flags, 0]), Ok(()));
     let closed = Wanted { refuses_metadata: true, ..OPEN };
-    assert_eq!(call(closed, libc::SYS_ioctl, [0, FS_IOC_SETFLAGS]), Err(libc::EPERM));
+    assert_eq!(call(closed, libc::SYS_ioctl, [0, flags, 0]), Err(libc::EPERM));
+}
+
+#[test]
+fn segments_that_nobody_attaches_stay_small() {
+    let segment = |size: u64| call(OPEN, libc::SYS_shmget, [0, size, 0]);
+    assert_eq!(segment(u64::from(SEGMENT)), Ok(()));
+    assert_eq!(segment(u64::from(SEGMENT) + 1), Err(libc::EINVAL));
+    // Beyond 32 bits, with a small lower half.
+    assert_eq!(segment(1 << 32), Err(libc::EINVAL));
+}
+
+#[test]
+fn only_plain_tcp_is_under_the_rules_on_ports() {
+    let wanted = Wanted { sockets: Sockets::Tcp, ..OPEN };
+    let stream = |protocol: i32| {
+        call(wanted, libc::SYS_socket, [wide(libc::AF_INET), wide(libc::SOCK_STREAM), wide(protocol)])
+    };
+    assert_eq!((stream(0), stream(libc::IPPROTO_TCP)), (Ok(()), Ok(())));
+    assert_eq!(stream(libc::IPPROTO_MPTCP), Err(libc::EACCES));
+    assert_eq!(stream(libc::IPPROTO_SCTP), Err(libc::EACCES));
 }

@@ -1,12 +1,11 @@
-//! Stacks of child processes, and giving back the memory that a child inherited.
+//! Stacks and tables of child processes.
 
 use super::{Call, Errno, last_errno};
 use std::ptr::NonNull;
 
 /// Size of a stack: the deepest frames hold a directory buffer and a few records.
 const STACK: usize = 256 * 1024;
-/// Inaccessible border on both sides of a stack. It catches overflows, and keeps the kernel from merging the stack with other memory,
-/// which [`discard_inherited`] relies on.
+/// Inaccessible border on both sides of a stack, which catches overflows.
 const BORDER: usize = 64 * 1024;
 
 /// Memory for the stack of a child process, mapped by the parent.
@@ -61,6 +60,17 @@ pub(crate) fn map_zeroed<T: Copy>(count: usize) -> Call<&'static mut [T]> {
     }
     // SAFETY: fresh, aligned to a page, long enough, and zero is a valid value of the plain records that callers ask for.
     Ok(unsafe { std::slice::from_raw_parts_mut(base.cast(), count) })
+}
+
+/// Whether memory can be held by a descriptor alone, which no count of a process's memory shows.
+pub(crate) fn can_hold_unmapped() -> bool {
+    match super::check_int(unsafe { libc::memfd_create(c"trial".as_ptr(), libc::MFD_CLOEXEC) }) {
+        Ok(fd) => {
+            super::files::close(fd);
+            true
+        }
+        Err(_) => false,
+    }
 }
 
 /// Whether a private mapping of this size is granted; it is taken back at once.

@@ -324,6 +324,13 @@ impl Drop for Segment {
     }
 }
 
+/// Whether the keyring of the session can be used.
+pub(crate) fn can_use_keyring() -> bool {
+    const GET_KEYRING_ID: i32 = 0;
+    const SESSION_KEYRING: i32 = -3;
+    check(unsafe { libc::syscall(libc::SYS_keyctl, GET_KEYRING_ID, SESSION_KEYRING, 0) }).is_ok()
+}
+
 /// Whether a shared memory segment can be attached.
 pub(crate) fn can_attach(segment: i32) -> bool {
     let address = unsafe { libc::shmat(segment, std::ptr::null(), 0) };

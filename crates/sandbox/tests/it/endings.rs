@@ -1,9 +1,7 @@
 //! Ends of runs: nothing is left, however a program behaves, in every mode.
 
-use crate::support::{Bench, MARK, eventually, first_line, marked};
+use crate::support::{Bench, eventually, first_line};
 use proctor_sandbox::{Feature, Features, Mode, Status};
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Ways of running: with a namespace, with a supervisor alone, and off.
@@ -94,26 +92,9 @@ fn a_process_that_keeps_forking_is_caught() {
 
 #[test]
 fn runs_end_with_their_killed_caller() {
-    for way in ["namespace", "supervised", "off"] {
-        let base = tempfile::tempdir().unwrap();
-        let mark = format!("killed-{}-{way}", std::process::id());
-        let mut caller = Command::new(crate::support::own_program())
-            .args(["helper::entry", "--exact", "--nocapture", "--test-threads=1"])
-            .env(crate::helper::COMMAND, format!("caller {} {way}", base.path().display()))
-            .env(MARK, &mark)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(caller.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap() == "ready"), "{way}");
-        // The caller itself, its supervisor, and at least three of the run.
-        assert!(marked(&mark).len() >= 4, "{way}: {:?}", marked(&mark));
-        caller.kill().unwrap();
-        caller.wait().unwrap();
-        eventually(&format!("{way}: {:?}", marked(&mark)), || marked(&mark).is_empty());
-        // Its folders are stale now.
-        assert_eq!(proctor_sandbox::sweep(base.path()).unwrap(), 1, "{way}");
-        assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0, "{way}");
+    let namespace = Feature::ALL.into_iter().position(|feature| feature == Feature::PidNamespace).unwrap();
+    for way in ["auto:".to_owned(), format!("auto:{namespace}"), "off".to_owned()] {
+        crate::claims::killed_caller(&way);
     }
 }
 

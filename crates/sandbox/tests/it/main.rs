@@ -9,7 +9,9 @@
     reason = "a test fails by panicking, and its helpers are part of it"
 )]
 
+mod attack;
 mod battery;
+mod claims;
 mod endings;
 mod helper;
 mod interpreters;
@@ -17,3 +19,4 @@ mod leaks;
 mod ordinary;
 mod reports;
 mod support;
+mod world;

@@ -48,6 +48,11 @@ fn reports_as_an_ordinary_user() {
 }
 
 #[test]
+fn claims_as_an_ordinary_user() {
+    as_nobody("claims::", 4);
+}
+
+#[test]
 fn leaks_as_an_ordinary_user() {
     as_nobody("leaks::", 1);
 }
