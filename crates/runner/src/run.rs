@@ -3,6 +3,8 @@
 mod attest;
 mod command;
 mod evaluate;
+mod planted;
+mod pytest;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use proctor_sandbox::{CopyLimits, Sandbox, Workspace};
 use crate::agent::Agent;
 use crate::checks::AssertionResult;
 use crate::execute::{Execution, ReceivedJson, RunContext, RunIdentity, execute};
-use crate::folder::ResolvedFile;
+use crate::folder::{ResolvedFile, ResolvedSource};
 use crate::scoring::{Ending, Measures, Score, Verdict, run_verdict};
 use crate::secrets::Secrets;
 use crate::suite::TestCase;
@@ -138,21 +140,24 @@ async fn in_workspace(
     let values = test.environment.iter().filter(|(name, _)| !is_public(name));
     let secrets = Secrets::new(values.map(|(name, value)| (name.as_str(), value.expose())));
     let reference = ResolvedFile::resolve(&test.reference, &locate);
+    let files = ResolvedFile::resolve(&test.files, &locate);
+    let hidden = hidden(around, &[&files, &reference]);
     let context = RunContext {
         agent,
         test,
         identity: &identity,
         sandbox: &around.sandbox,
         workspace,
-        hidden: &around.hidden,
+        hidden: &hidden,
         variables: &around.variables,
         secrets: &secrets,
         interrupted: around.interrupted.clone(),
     };
     let execution = execute(&context, &reference).await;
-    let files = ResolvedFile::resolve(&test.files, &locate);
+    let fixture = test.task.workspace_fixture.as_deref().map(&locate);
+    let given = evaluate::Given { files: &files, fixture: fixture.as_deref() };
     let (evaluated, mut warnings) =
-        evaluate::evaluate(around, test, workspace, &execution, &files, &secrets).await;
+        evaluate::evaluate(around, test, workspace, &execution, &given, &secrets).await;
     warnings.splice(0..0, execution.warnings.iter().cloned());
     for command in test.teardown.iter() {
         if let Err(reason) = command::run_hook(around, workspace, command).await {
@@ -160,6 +165,15 @@ async fn in_workspace(
         }
     }
     conclude(test, &identity, execution, evaluated, warnings)
+}
+
+/// Paths that the agent of a run must not reach: those of all runs, the folders of other runs, the files of checks and the solution.
+fn hidden(around: &Surroundings, files: &[&[ResolvedFile]]) -> Vec<PathBuf> {
+    let on_disk = files.iter().copied().flatten().filter_map(|file| match &file.source {
+        ResolvedSource::Path(path) => Some(path.clone()),
+        ResolvedSource::Inline(_) => None,
+    });
+    around.hidden.iter().cloned().chain([around.scratch.clone()]).chain(on_disk).collect()
 }
 
 async fn prepare(

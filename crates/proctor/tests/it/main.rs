@@ -47,5 +47,8 @@ mod policy_cli;
 mod rederive;
 mod snapshots;
 mod starters;
+mod test_cheats;
 mod test_cli;
+mod test_defects;
+mod test_misbehaving;
 mod tiles;
