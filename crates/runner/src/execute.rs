@@ -190,8 +190,17 @@ async fn execute_remote(spec: &RemoteSpec, request: &str, run: &mut Run<'_>) -> 
     let options = ClientOptions { is_exact: spec.is_exact, headers, ..ClientOptions::default() };
     let client = AgentClient::new(&spec.url, &options)?;
     let mut exchange = client.execute(request.to_owned().into());
-    run.converse(&mut exchange, std::future::pending()).await;
+    let _: Talk = run.converse(&mut exchange, std::future::pending()).await;
     Ok(())
+}
+
+/// The way in which reading an exchange ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Talk {
+    /// Nothing more is read.
+    Over,
+    /// The program has ended, but a process that it started keeps its output open.
+    HeldOpen,
 }
 
 /// State of a run.
@@ -205,6 +214,7 @@ struct Run<'r> {
     crossing: Option<Crossing>,
     is_interrupted: bool,
     error: Option<String>,
+    is_cut_off: bool,
     last_lines: Vec<String>,
     exit: Option<Exit>,
     calls: mpsc::Receiver<ToolCall>,
@@ -233,6 +243,7 @@ impl<'r> Run<'r> {
             crossing: None,
             is_interrupted: false,
             error: None,
+            is_cut_off: false,
             last_lines: Vec::new(),
             exit: None,
             calls,
@@ -247,50 +258,90 @@ impl<'r> Run<'r> {
             .feed(proctor_wire::atp::Source::Response, response.as_json().to_string().as_bytes());
     }
 
-    /// Reads the exchange until it ends, a constraint is crossed, the user interrupts, or `ended` is ready and the output was drained.
-    async fn converse(&mut self, exchange: &mut Exchange, ended: impl Future<Output = ()>) {
+    /// Reads the exchange until it ends, a limit or constraint is crossed, the user interrupts, or `ended` is ready and the output was
+    /// not closed soon after.
+    async fn converse(&mut self, exchange: &mut Exchange, ended: impl Future<Output = ()>) -> Talk {
         let mut interrupted = self.context.interrupted.clone();
-        tokio::pin!(ended);
-        let mut drained_by: Option<Instant> = None;
-        loop {
-            let until = drained_by.map_or(self.deadline, |by| by.min(self.deadline));
+        let interruption = interrupted.wait_for(|is_interrupted| *is_interrupted);
+        let alarm = tokio::time::sleep_until(self.deadline);
+        tokio::pin!(ended, interruption, alarm);
+        let mut has_ended = false;
+        let talk = loop {
+            // An agent that always has something to say must not keep its own time limit from being looked at: messages come last.
             tokio::select! {
                 biased;
+                _ = &mut interruption => {
+                    self.is_interrupted = true;
+                    break Talk::Over;
+                }
+                () = &mut alarm => {
+                    if has_ended {
+                        break Talk::HeldOpen;
+                    }
+                    self.crossing = Some(Crossing::Time { seconds: self.limit.as_secs_f64() });
+                    break Talk::Over;
+                }
+                () = &mut ended, if !has_ended => {
+                    has_ended = true;
+                    alarm.as_mut().reset(Instant::now() + DRAIN);
+                }
+                Some(call) = self.calls.recv() => {
+                    self.take_call(call);
+                    if self.crossing.is_some() {
+                        break Talk::Over;
+                    }
+                }
                 item = exchange.next() => match item {
-                    Ok(Item::End) => break,
+                    Ok(Item::End) => break Talk::Over,
                     Ok(item) => {
                         self.take(&item);
-                        if self.crossing.is_some() {
-                            break;
+                        if self.crossing.is_some() || self.is_over_limit() {
+                            break Talk::Over;
                         }
                     }
                     Err(error) => {
                         self.fail(&error);
-                        if !matches!(error, ExecuteError::TooLong) {
-                            break;
-                        }
+                        break Talk::Over;
                     }
                 },
-                Some(call) = self.calls.recv() => {
-                    self.take_call(call);
-                    if self.crossing.is_some() {
+            }
+        };
+        self.last_lines = exchange.last_lines();
+        talk
+    }
+
+    /// Reads what is left in pipes that nobody writes to any more.
+    async fn drain(&mut self, exchange: &mut Exchange) {
+        let reading = async {
+            loop {
+                match exchange.next().await {
+                    Ok(Item::End) => break,
+                    Ok(item) => self.take(&item),
+                    Err(error) => {
+                        self.fail(&error);
                         break;
                     }
                 }
-                () = &mut ended, if drained_by.is_none() => drained_by = Some(Instant::now() + DRAIN),
-                () = tokio::time::sleep_until(until) => {
-                    if drained_by.is_none() {
-                        self.crossing = Some(Crossing::Time { seconds: self.limit.as_secs_f64() });
-                    }
-                    break;
-                }
-                _ = interrupted.wait_for(|is_interrupted| *is_interrupted) => {
-                    self.is_interrupted = true;
+                if self.crossing.is_some() || self.is_over_limit() {
                     break;
                 }
             }
-        }
+        };
+        let _ = tokio::time::timeout(DRAIN, reading).await;
         self.last_lines = exchange.last_lines();
+    }
+
+    /// Stops an agent without a constraint being crossed.
+    fn cut_off(&mut self, reason: String) {
+        self.is_cut_off = true;
+        self.error.get_or_insert(reason);
+    }
+
+    /// Whether the agent is stopped because of the size, depth or number of its messages.
+    fn is_over_limit(&self) -> bool {
+        self.is_cut_off
+            || self.conversation.counts().dropped > 0
+            || self.conversation.problems().last().is_some_and(ConversationProblem::is_limit)
     }
 
     fn take(&mut self, item: &Item) {
@@ -356,6 +407,7 @@ impl<'r> Run<'r> {
             crossing: self.crossing.as_ref(),
             is_interrupted: self.is_interrupted,
             failure: self.error.as_deref(),
+            is_cut_off: self.is_cut_off,
             exit: self.exit,
             leaked: &leaked,
             strict: self.context.test.strict,
@@ -404,6 +456,8 @@ struct End<'e> {
     is_interrupted: bool,
     /// Error of the transport, or of starting the agent.
     failure: Option<&'e str>,
+    /// Whether that error is why the agent was stopped.
+    is_cut_off: bool,
     exit: Option<Exit>,
     leaked: &'e [String],
     strict: bool,
@@ -412,7 +466,7 @@ struct End<'e> {
 impl End<'_> {
     /// The ending of a run and its reason. A crash, a crossed constraint and an emitted secret outweigh the response.
     fn conclude(&self, transcript: &Transcript) -> (Ending, Option<String>) {
-        let End { crossing, is_interrupted, failure, exit, leaked, strict } = *self;
+        let End { crossing, is_interrupted, failure, is_cut_off, exit, leaked, strict } = *self;
         if is_interrupted {
             return (Ending::Error, Some("interrupted".to_owned()));
         }
@@ -422,7 +476,11 @@ impl End<'_> {
         if let Some(limit) = exit.and_then(|exit| exit.limit) {
             return (Ending::Stopped, Some(format!("the agent crossed the limit on {limit}")));
         }
-        let crash = exit.and_then(|exit| process::crash(exit.status));
+        // An agent that was cut off within a message may well have crashed of that.
+        if let Some(problem) = transcript.problems.iter().find(|problem| problem.is_limit()) {
+            return (Ending::Error, Some(problem.to_string()));
+        }
+        let crash = exit.filter(|_| !is_cut_off).and_then(|exit| process::crash(exit.status));
         if let Some(crash) = crash {
             let reason = failure.map_or_else(|| crash.clone(), |failure| format!("{crash}; {failure}"));
             return (Ending::Error, Some(reason));

@@ -3,6 +3,8 @@
 mod attest;
 mod command;
 mod evaluate;
+mod planted;
+mod pytest;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::agent::{Agent, AgentSpec};
 use crate::checks::AssertionResult;
 use crate::execute::{Endpoint, Execution, ReceivedJson, RunContext, RunIdentity, execute};
-use crate::folder::ResolvedFile;
+use crate::folder::{ResolvedFile, ResolvedSource};
 use crate::judging::Judges;
 use crate::recording::{EndedRun, Recorder, RecordingError, StartedRun};
 use crate::scoring::{Ending, Measures, Score, Verdict, run_verdict};
@@ -183,22 +185,25 @@ async fn in_workspace(
         Err(error) => return not_run(&identity, &error),
     };
     let reference = ResolvedFile::resolve(&test.reference, &locate);
+    let files = ResolvedFile::resolve(&test.files, &locate);
+    let hidden = hidden(around, &[&files, &reference]);
     let context = RunContext {
         agent,
         test,
         identity: &identity,
         sandbox: &around.sandbox,
         workspace,
-        hidden: &around.hidden,
+        hidden: &hidden,
         variables: &around.variables,
         secrets: &secrets,
         network,
         interrupted: around.interrupted.clone(),
     };
     let execution = execute(&context, &reference, endpoint).await;
-    let files = ResolvedFile::resolve(&test.files, &locate);
+    let fixture = test.task.workspace_fixture.as_deref().map(&locate);
+    let given = evaluate::Given { files: &files, fixture: fixture.as_deref() };
     let (evaluated, mut warnings) =
-        evaluate::evaluate(around, test, workspace, &execution, &files, &secrets).await;
+        evaluate::evaluate(around, test, workspace, &execution, &given, &secrets).await;
     warnings.splice(0..0, execution.warnings.iter().cloned());
     for command in test.teardown.iter() {
         if let Err(reason) = command::run_hook(around, workspace, command).await {
@@ -251,6 +256,15 @@ async fn endpoint(
     };
     let open = endpoints.open(listener, run).await?;
     Ok((network, Some(Endpoint { open, calls })))
+}
+
+/// Paths that the agent of a run must not reach: those of all runs, the folders of other runs, the files of checks and the solution.
+fn hidden(around: &Surroundings, files: &[&[ResolvedFile]]) -> Vec<PathBuf> {
+    let on_disk = files.iter().copied().flatten().filter_map(|file| match &file.source {
+        ResolvedSource::Path(path) => Some(path.clone()),
+        ResolvedSource::Inline(_) => None,
+    });
+    around.hidden.iter().cloned().chain([around.scratch.clone()]).chain(on_disk).collect()
 }
 
 async fn prepare(

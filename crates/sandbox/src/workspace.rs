@@ -157,12 +157,12 @@ impl Snapshot {
         }
         let place = self.path.join(target);
         self.make_parents(target)?;
+        // A folder is replaced as a whole: what a run has added to it must not take part in a check.
+        remove_any(&place)?;
         if source.is_dir() {
-            clear_way(&place)?;
             private_folder(&place)?;
             Copy::strict(limits).run(source, &place).map(drop)
         } else {
-            remove_any(&place)?;
             copy::copy_file(source, &place)
         }
     }

@@ -92,12 +92,18 @@ async fn defect_11_an_output_without_a_response_says_what_it_was() {
     for (stdout, expected) in [
         ("", OutputError::Empty),
         (" \n\n", OutputError::Empty),
-        ("Segmentation fault\n", OutputError::NoResponse { start: "Segmentation fault".to_owned() }),
+        (
+            "Segmentation fault\n",
+            OutputError::NoResponse { start: "Segmentation fault".to_owned(), syntax: None },
+        ),
         (
             "{\"status\":\"completed\"",
-            OutputError::NoResponse { start: "{\"status\":\"completed\"".to_owned() },
+            OutputError::NoResponse {
+                start: "{\"status\":\"completed\"".to_owned(),
+                syntax: Some("EOF while parsing an object at line 2 column 0".to_owned()),
+            },
         ),
-        ("[1]\n", OutputError::NoResponse { start: "[1]".to_owned() }),
+        ("[1]\n", OutputError::NoResponse { start: "[1]".to_owned(), syntax: None }),
     ] {
         let error = said(stdout, "").await.error();
         assert_eq!(error, ExecuteError::Output { problem: expected, request_was_read: true });

@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::header::{HeaderName, HeaderValue};
 use tokio_tungstenite::tungstenite::http::{Request, StatusCode, Uri};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
@@ -155,6 +156,17 @@ pub enum ReceiveError {
     /// The peer violated the WebSocket protocol.
     #[error("{0}")]
     Protocol(String),
+    /// A binary message, where only texts are understood.
+    #[error("a binary message came where a text was expected")]
+    Binary,
+    /// The peer closed the connection with a code that is no orderly end.
+    #[error("the connection was closed with code {code}")]
+    Closed {
+        /// The code of the close frame.
+        code: u16,
+        /// Its text.
+        reason: String,
+    },
 }
 
 /// The reading half.
@@ -167,7 +179,11 @@ impl SocketReader {
     pub async fn receive(&mut self) -> Result<Option<Received>, ReceiveError> {
         match self.0.next().await {
             Some(Ok(Message::Text(text))) => Ok(Some(Received::Text(Bytes::from(text)))),
+            Some(Ok(Message::Close(Some(frame)))) if !is_orderly(frame.code) => {
+                Err(ReceiveError::Closed { code: frame.code.into(), reason: frame.reason.to_string() })
+            }
             Some(Ok(Message::Close(_)) | Err(Error::ConnectionClosed)) => Ok(None),
+            Some(Ok(Message::Binary(_))) => Err(ReceiveError::Binary),
             Some(Ok(_)) => Ok(Some(Received::Activity)),
             Some(Err(Error::Capacity(_))) => Err(ReceiveError::TooLong),
             None
@@ -179,6 +195,11 @@ impl SocketReader {
             Some(Err(error)) => Err(ReceiveError::Protocol(error.to_string())),
         }
     }
+}
+
+/// Whether a close code says that all is done, or that the peer goes away.
+fn is_orderly(code: CloseCode) -> bool {
+    matches!(code, CloseCode::Normal | CloseCode::Away | CloseCode::Status)
 }
 
 impl MessageReader for SocketReader {

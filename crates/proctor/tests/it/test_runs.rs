@@ -138,9 +138,9 @@ fn mock_tools_answer_and_a_reported_call_counts_once() {
     // The run is a trace: three calls, seen once each.
     bench.write(
         "checks.yaml",
-        "assertions:\n  - {type: trace, spec: {check: required_tools, tools: [search, pay]}}\n",
+        "- {assertion_id: used, type: trace, spec: {check: required_tools, tools: [search, pay]}}\n",
     );
-    let verdict = bench.proctor(&["assert", "checks.yaml", "--session", &task]);
+    let verdict = bench.proctor(&["assert", "--session", &task, "--assertions", "checks.yaml"]);
     assert!(verdict.status.success(), "{}", String::from_utf8_lossy(&verdict.stdout));
 }
 
@@ -448,7 +448,7 @@ tests:
     name: T
     task: {description: x}
     assertions: [{type: llm_eval, config: {criteria: clarity, threshold: 0.8}}]
-    attest: [{id: said, type: content, spec: {target: output.message, check: contains, value: '[]'}}]
+    attest: [{assertion_id: said, type: content, spec: {target: output.message, check: contains, value: '[]'}}]
 ";
     let bench = Bench::new(suite);
     let arguments = ["test", "suite.yaml", "--agent", "stdio:python3 agent.py", "--json"];

@@ -70,6 +70,11 @@ pub(super) fn schema(
     let artifacts = evidence.artifacts(path);
     let Some((artifact, data)) = artifacts.iter().find_map(|artifact| Some((artifact, artifact.data()?)))
     else {
+        if let Some(path) = path
+            && let Some(text) = evidence.text(Some(path))?
+        {
+            return file_schema(schema, path, &text);
+        }
         let place = path.map_or_else(|| "any artifact".to_owned(), quoted);
         let message = format!("there is no structured data in {place}; artifacts: {}", identities(evidence));
         return Ok(vec![CheckResult::new("schema", false, message)]);
@@ -80,6 +85,19 @@ pub(super) fn schema(
         None => CheckResult::new("schema", true, format!("{} satisfies the schema", quoted(name))),
         Some(message) => CheckResult::new("schema", false, format!("{}: {message}", quoted(name))),
     }])
+}
+
+/// Validates the JSON text of a file.
+fn file_schema(schema: &Json, path: &str, text: &str) -> Result<Vec<CheckResult>, CheckError> {
+    let problem = match Json::parse(text.trim().as_bytes()) {
+        Ok(data) => violation(schema, &data)?,
+        Err(error) => Some(format!("no JSON: {error}")),
+    };
+    let message = match &problem {
+        None => format!("{} satisfies the schema", quoted(path)),
+        Some(problem) => format!("{}: {problem}", quoted(path)),
+    };
+    Ok(vec![CheckResult::new("schema", problem.is_none(), message)])
 }
 
 /// Problem of the data, by the bounded validator of the `assert` crate: it reads neither files nor the network.

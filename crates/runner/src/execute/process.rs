@@ -1,19 +1,17 @@
 //! Agents that are programs: started for a run, spoken to over their pipes, ended with everything they started.
 
+mod plain;
+
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use proctor_clients::atp::client::stdio::{self, Pipes};
-use proctor_core::json::Json;
 use proctor_sandbox::{Limits, Process, Spec, Status as ProcessStatus};
-use proctor_wire::atp::artifact::FileArtifact;
-use proctor_wire::atp::{Artifact, Response, Status};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 
-use super::{Run, RunContext, StartError};
+use super::{Run, RunContext, StartError, Talk};
 use crate::agent::{ProcessSpec, is_secret_name};
 
 /// Time between TERM and KILL.
@@ -21,9 +19,6 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Time beyond the test's limit after which the sandbox ends a run by itself, should its supervisor have failed to.
 const MARGIN: Duration = Duration::from_secs(30);
-
-/// Bytes of standard output that a plain agent may write.
-const MAX_PLAIN_OUTPUT: u64 = 10_000_000;
 
 pub(super) async fn execute(
     context: &RunContext<'_>,
@@ -33,17 +28,22 @@ pub(super) async fn execute(
 ) -> Result<(), StartError> {
     let mut process = context.sandbox.spawn(specification(context, program, run.limit))?;
     let pipes = take_pipes(&mut process)?;
+    let ended = ended(&process)?;
     let outcome = if program.is_plain {
-        plain(context, pipes, run).await
+        plain::talk(context, pipes, run, &mut process, ended).await
     } else {
         let pipes = Pipes { stdin: Box::new(pipes.0), stdout: Box::new(pipes.1), stderr: Box::new(pipes.2) };
         let mut exchange = stdio::execute(pipes, request.to_owned().into());
-        let ended = ended(&process)?;
-        run.converse(&mut exchange, ended).await;
+        if run.converse(&mut exchange, ended).await == Talk::HeldOpen {
+            // Its output ends with the last process that holds it, and only then is the response known to be all of it.
+            process.request_end(Duration::ZERO);
+            run.drain(&mut exchange).await;
+        }
         Ok(())
     };
     // A program that has closed its output is about to end; one that was stopped is not waited for.
-    let patience = if run.crossing.is_some() || run.is_interrupted { Duration::ZERO } else { GRACE };
+    let is_stopped = run.crossing.is_some() || run.is_interrupted || run.is_over_limit();
+    let patience = if is_stopped { Duration::ZERO } else { GRACE };
     // Waiting for the last process blocks; other runs go on meanwhile.
     let ending = tokio::task::spawn_blocking(move || {
         let has_ended = process.wait(patience).ok().flatten().is_some();
@@ -122,58 +122,4 @@ fn ended(process: &Process) -> std::io::Result<impl Future<Output = ()> + use<>>
     Ok(async move {
         let _ = waiting.await;
     })
-}
-
-/// A program that knows no protocol: the description on standard input, the artifact on standard output.
-async fn plain(
-    context: &RunContext<'_>,
-    (mut stdin, stdout, stderr): (pipe::Sender, pipe::Receiver, pipe::Receiver),
-    run: &mut Run<'_>,
-) -> Result<(), StartError> {
-    let description = context.test.task.description.clone();
-    let writing = async move {
-        // A program that does not read its input may still be right.
-        let _ = stdin.write_all(description.as_bytes()).await;
-        drop(stdin);
-    };
-    let (mut output, mut errors) = (Vec::new(), Vec::new());
-    // One byte more than allowed shows that there is more.
-    let mut stdout = stdout.take(MAX_PLAIN_OUTPUT + 1);
-    let mut stderr = stderr.take(MAX_PLAIN_OUTPUT);
-    let talk =
-        async { tokio::join!(writing, stdout.read_to_end(&mut output), stderr.read_to_end(&mut errors)) };
-    let mut interrupted = context.interrupted.clone();
-    tokio::select! {
-        ((), read, _) = talk => { read?; }
-        () = tokio::time::sleep_until(run.deadline) => {
-            run.crossing = Some(crate::supervision::Crossing::Time { seconds: run.limit.as_secs_f64() });
-        }
-        _ = interrupted.wait_for(|is_interrupted| *is_interrupted) => run.is_interrupted = true,
-    }
-    let lines = String::from_utf8_lossy(&errors);
-    let lines: Vec<&str> = lines.lines().collect();
-    run.last_lines = lines.iter().rev().take(20).rev().map(|line| (*line).to_owned()).collect();
-    if run.crossing.is_some() || run.is_interrupted {
-        return Ok(());
-    }
-    if output.len() as u64 > MAX_PLAIN_OUTPUT {
-        run.error = Some(format!("the agent wrote more than {MAX_PLAIN_OUTPUT} bytes"));
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output);
-    let path = expected_name(context.test.task.expected_artifacts.as_deref().unwrap_or_default());
-    let file = FileArtifact { path, content: Some(&text), ..FileArtifact::default() };
-    let response =
-        Response::new(&context.identity.task_id, Status::Completed).with_artifact(&Artifact::File(file));
-    run.answer(&response);
-    Ok(())
-}
-
-/// Name for the output of a plain agent: that of the first artifact that the test expects.
-fn expected_name(expected: &[Json]) -> &str {
-    let name = expected.iter().find_map(|artifact| match artifact {
-        Json::String(path) => Some(path.as_str()),
-        other => other.get("name").and_then(Json::as_str),
-    });
-    name.unwrap_or("output.txt")
 }

@@ -1,6 +1,7 @@
 //! Commands of setup, teardown and checks, each in the sandbox.
 
 use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use proctor_sandbox::{Exit, Limit, Limits, Network, Snapshot, Spec, Status, Stre
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 
-use super::Surroundings;
+use super::{Surroundings, planted, pytest};
 use crate::checks::{CommandNeed, CommandOutcome};
 use crate::suite::Command;
 
@@ -75,25 +76,59 @@ pub(super) async fn run_check(
         Some(below) => snapshot.path().join(below.as_str()),
         None => snapshot.path().to_owned(),
     };
-    let Some(program) = need.words.first() else {
+    let Some((program, rest)) = need.words.split_first() else {
         return CommandOutcome::NotStarted { reason: "the command is empty".to_owned() };
     };
-    if !program.contains('/') && search(around, program).is_none() {
-        return CommandOutcome::NotFound { program: program.clone() };
+    let found = if program.contains('/') { Some(program.clone()) } else { search(around, program) };
+    let Some(found) = found else { return CommandOutcome::NotFound { program: program.clone() } };
+    let report =
+        (program == planted::PYTEST).then(|| snapshot.path().with_file_name("tmp").join("report.xml"));
+    let option = report.as_deref().map(pytest::option);
+    let words: Vec<String> = std::iter::once(found).chain(option).chain(rest.iter().cloned()).collect();
+    // Not in the copy: interpreters run files of their home at their start, and there it would be the agent that wrote them.
+    // A report of an earlier check would speak for this one.
+    if let Some(report) = &report {
+        let _ = std::fs::remove_file(report);
     }
-    let spec = specification(around, &need.words, &directory, need.timeout_seconds)
-        .environment("HOME", snapshot.path())
-        .environment("TMPDIR", snapshot.path())
-        .writable(snapshot.path());
-    finish(around, spec).await
+    let [home, tmp] = ["home", "tmp"].map(|name| snapshot.path().with_file_name(name));
+    for folder in [&home, &tmp] {
+        if let Err(error) = private_folder(folder) {
+            return CommandOutcome::NotStarted { reason: format!("`{}`: {error}", folder.display()) };
+        }
+    }
+    let spec = specification(around, &words, &directory, need.timeout_seconds)
+        .environment("HOME", &home)
+        .environment("TMPDIR", &tmp)
+        .environment("PATH", std::env::join_paths(folders(around)).unwrap_or_default())
+        .writable(snapshot.path())
+        .writable(&home)
+        .writable(&tmp);
+    let outcome = finish(around, spec).await;
+    match report {
+        Some(report) => pytest::corrected(outcome, &report),
+        None => outcome,
+    }
 }
 
-/// The file of a program on the search path of Proctor's own environment.
-fn search(around: &Surroundings, program: &str) -> Option<PathBuf> {
+/// A folder for one user, unless it exists.
+fn private_folder(path: &Path) -> std::io::Result<()> {
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The search path of Proctor's own environment. Relative folders are left out: they would lie in the agent's workspace.
+fn folders(around: &Surroundings) -> Vec<PathBuf> {
     let path = around.variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
-    std::env::split_paths(&path.unwrap_or_else(|| OsString::from("/usr/bin:/bin")))
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
+    let path = path.unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
+    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
+}
+
+/// The file of a program on the search path.
+fn search(around: &Surroundings, program: &str) -> Option<String> {
+    let mut files = folders(around).into_iter().map(|folder| folder.join(program));
+    files.find(|file| file.is_file()).and_then(|file| file.into_os_string().into_string().ok())
 }
 
 fn specification(around: &Surroundings, words: &[String], directory: &Path, seconds: u32) -> Spec {
@@ -105,7 +140,7 @@ fn specification(around: &Surroundings, words: &[String], directory: &Path, seco
     Spec::new(program, directory)
         .arguments(rest)
         .stdin(Stream::Null)
-        .hidden(around.hidden.iter().cloned())
+        .hidden(around.hidden.iter().chain([&around.scratch]).cloned())
         .network(Network::None)
         .limits(limits)
         .grace(GRACE)

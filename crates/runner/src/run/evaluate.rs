@@ -1,13 +1,15 @@
 //! Evaluation of a run on the snapshot of its workspace.
 
+use std::path::Path;
+
 use proctor_core::json::Json;
 use proctor_sandbox::{Snapshot, Workspace};
 use proctor_wire::atp::artifact::{Artifact, Content, check_content};
 
-use super::{Surroundings, attest, command};
+use super::{Surroundings, attest, command, planted};
 use crate::checks::{
-    Answer, Assertion, AssertionResult, EntryKind, EventView, Evidence, Files as _, Reply, Request,
-    WorkspacePath, evaluate as evaluate_assertion, needs,
+    Answer, Assertion, AssertionResult, CommandNeed, EntryKind, EventView, Evidence, Files as _, Reply,
+    Request, WorkspacePath, evaluate as evaluate_assertion, needs,
 };
 use crate::execute::Execution;
 use crate::folder::{Folder, ResolvedFile};
@@ -27,24 +29,33 @@ pub(super) struct Evaluated {
     pub problem: Option<String>,
 }
 
+/// Files of the suite that came into the workspace.
+pub(super) struct Given<'g> {
+    /// Files that come in for the checks.
+    pub files: &'g [ResolvedFile],
+    /// Folder that the workspace was a copy of.
+    pub fixture: Option<&'g Path>,
+}
+
 /// Evaluates the assertions of a test; none without a response. Also gives warnings.
 pub(super) async fn evaluate(
     around: &Surroundings,
     test: &TestCase,
     workspace: &Workspace,
     execution: &Execution,
-    files: &[ResolvedFile],
+    given: &Given<'_>,
     secrets: &Secrets,
 ) -> (Option<Evaluated>, Vec<String>) {
     // A run that was stopped is evaluated on what came; one without a response for another reason has nothing to evaluate.
     if execution.response.is_null() && execution.crossing.is_none() {
         return (None, Vec::new());
     }
-    let snapshot = match snapshot(workspace, files) {
+    let not_copied = |error: proctor_sandbox::WorkspaceError| {
+        (None, vec![format!("the workspace could not be copied for the checks: {error}")])
+    };
+    let snapshot = match snapshot(workspace, given.files) {
         Ok(snapshot) => snapshot,
-        Err(error) => {
-            return (None, vec![format!("the workspace could not be copied for the checks: {error}")]);
-        }
+        Err(error) => return not_copied(error),
     };
     let mut warnings: Vec<String> =
         snapshot.left_out().iter().map(|left| format!("not copied for the checks: {left}")).collect();
@@ -54,8 +65,20 @@ pub(super) async fn evaluate(
     let seen = execution.seen_events();
     let events: Vec<EventView<'_>> = seen.iter().map(view).collect();
     let evidence = Evidence { response: &execution.response, events: &events, files: &folder };
+    // Tests that the agent itself was asked to write are its own, settings included.
+    let is_guarded =
+        !given.files.is_empty() && test.assertions.iter().any(|assertion| runs_pytest(assertion, &evidence));
+    let planted = if is_guarded { planted::find(snapshot.path(), given) } else { Vec::new() };
+    let guarded = match guarded(workspace, given, &planted) {
+        Ok(guarded) => guarded,
+        Err(error) => return not_copied(error),
+    };
+    warnings.extend(
+        planted.iter().map(|path| format!("not used by pytest, because the agent wrote it: `{path}`")),
+    );
+    let for_tests = guarded.as_ref().unwrap_or(&snapshot);
     for assertion in &test.assertions {
-        let answers = answers(around, assertion, &evidence, &snapshot).await;
+        let answers = answers(around, assertion, &evidence, &snapshot, for_tests).await;
         assertions.push(evaluate_assertion(assertion, &evidence, &answers));
     }
     assertions.extend(attest::evaluate(around, test, execution).await);
@@ -93,18 +116,47 @@ fn snapshot(
     Ok(snapshot)
 }
 
+/// A copy of the workspace without these settings of pytest; none if there are no such.
+fn guarded(
+    workspace: &Workspace,
+    given: &Given<'_>,
+    planted: &[String],
+) -> Result<Option<Snapshot>, proctor_sandbox::WorkspaceError> {
+    if planted.is_empty() {
+        return Ok(None);
+    }
+    let copy = snapshot(workspace, given.files)?;
+    for path in planted {
+        planted::remove(copy.path(), path)?;
+    }
+    Ok(Some(copy))
+}
+
+fn runs_pytest(assertion: &Assertion, evidence: &Evidence<'_>) -> bool {
+    let is_pytest = |request: &Request| matches!(request, Request::Command(command) if is_pytest(command));
+    needs(&assertion.check, evidence, "").iter().any(|need| is_pytest(&need.request))
+}
+
+fn is_pytest(command: &CommandNeed) -> bool {
+    command.words.first().is_some_and(|program| program == planted::PYTEST)
+}
+
 /// Runs the commands that an assertion depends on, and asks the judge.
 async fn answers(
     around: &Surroundings,
     assertion: &Assertion,
     evidence: &Evidence<'_>,
     snapshot: &Snapshot,
+    for_tests: &Snapshot,
 ) -> Vec<Answer> {
     let mut answers = Vec::new();
     let fence = around.judges.as_ref().map(|judges| judges.fence()).unwrap_or_default();
     for need in needs(&assertion.check, evidence, &fence) {
         let reply = match need.request {
-            Request::Command(wanted) => Reply::Command(command::run_check(around, snapshot, &wanted).await),
+            Request::Command(wanted) => {
+                let copy = if is_pytest(&wanted) { for_tests } else { snapshot };
+                Reply::Command(command::run_check(around, copy, &wanted).await)
+            }
             Request::Judge(wanted) => {
                 let Some(judges) = around.judges.clone() else { continue };
                 let asked = tokio::task::spawn_blocking(move || judges.replies(&wanted));

@@ -121,6 +121,23 @@ fn check_files_replace_what_a_run_put_in_their_place() {
 }
 
 #[test]
+fn a_folder_of_checks_replaces_the_whole_folder_of_a_run() {
+    let base = tempfile::tempdir().unwrap();
+    let checks = base.path().join("checks");
+    fs::create_dir(&checks).unwrap();
+    fs::write(checks.join("test_one.py"), "real").unwrap();
+    let workspace = Workspace::create(&base.path().join("runs")).unwrap();
+    let tests = workspace.workspace().join("tests");
+    fs::create_dir(&tests).unwrap();
+    fs::write(tests.join("test_one.py"), "forged").unwrap();
+    fs::write(tests.join("conftest.py"), "forged").unwrap();
+    let snapshot = workspace.snapshot().unwrap();
+    snapshot.add(&checks, Path::new("tests"), CopyLimits::default()).unwrap();
+    assert_eq!(fs::read_to_string(snapshot.path().join("tests/test_one.py")).unwrap(), "real");
+    assert_eq!(fs::read_dir(snapshot.path().join("tests")).unwrap().count(), 1);
+}
+
+#[test]
 fn a_sweep_removes_only_what_nobody_holds() {
     let base = tempfile::tempdir().unwrap();
     let held = Workspace::create(base.path()).unwrap();

@@ -45,6 +45,14 @@ pub enum ExecuteError {
     /// The agent ended the connection in good order, but without a response.
     #[error("the agent closed the connection before it sent a response")]
     ClosedBeforeResponse,
+    /// The agent closed a WebSocket with the code of an error.
+    #[error("the agent closed the connection with code {code} before it sent a response{}", shown(reason.as_bytes()))]
+    ClosedWithCode {
+        /// The code.
+        code: u16,
+        /// Its text, shortened.
+        reason: String,
+    },
     /// The agent violated the rules of the transport.
     #[error("the agent's messages cannot be read: {0}")]
     Transport(String),
@@ -86,10 +94,12 @@ pub enum OutputError {
     #[error("the agent wrote nothing on standard output")]
     Empty,
     /// Neither the whole output nor one of its lines is a response.
-    #[error("the agent wrote no response on standard output, but `{start}`")]
+    #[error("the agent wrote no response on standard output, but `{start}`{}", invalid(syntax.as_deref()))]
     NoResponse {
         /// The start of the output.
         start: String,
+        /// The reason why an output that begins like an object is none.
+        syntax: Option<String>,
     },
     /// A line is longer than [`MAX_MESSAGE`], and there is no other that is a response.
     #[error("the agent wrote a line of more than {MAX_MESSAGE} bytes on standard output")]
@@ -123,6 +133,10 @@ const SHOWN: usize = 200;
 fn shown(body: &[u8]) -> String {
     let start = start_of(body, SHOWN);
     if start.is_empty() { String::new() } else { format!(": `{start}`") }
+}
+
+fn invalid(syntax: Option<&str>) -> String {
+    syntax.map(|syntax| format!(", which is not valid JSON: {syntax}")).unwrap_or_default()
 }
 
 fn to(location: Option<&str>) -> String {

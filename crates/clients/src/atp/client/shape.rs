@@ -15,6 +15,14 @@ pub(super) fn is_response(text: &[u8]) -> bool {
     outline(text).is_some_and(|outline| outline.has_status && !outline.has_event_type)
 }
 
+/// The reason why a text that begins like an object is none.
+#[cfg(feature = "stdio")]
+pub(super) fn syntax_error(text: &[u8]) -> Option<String> {
+    let begins_like_one = text.trim_ascii_start().first() == Some(&b'{');
+    let read = || serde_json::from_slice::<Outline>(text).err().map(|error| error.to_string());
+    begins_like_one.then(read).flatten()
+}
+
 #[derive(Debug, Default)]
 struct Outline {
     has_status: bool,

@@ -13,7 +13,11 @@ use proctor_net::websocket::client::{ReceiveError, SocketReader, SocketWriter, T
 
 use super::address::{AddressError, ClientOptions};
 use super::connection::Connection;
+use super::error::start_of;
 use super::{ConnectError, Exchange, ExecuteError, Item, MAX_MESSAGE, Message, Origin};
+
+/// Bytes of the text of a close frame that are kept; the protocol allows 123.
+const CLOSE_REASON: usize = 200;
 
 /// A client of a WebSocket agent. Each execution has a connection of its own.
 #[derive(Clone)]
@@ -102,6 +106,13 @@ impl Socket {
                     Ok(None) => return Ok(None),
                     Err(ReceiveError::TooLong) => return Err(ExecuteError::TooLong),
                     Err(ReceiveError::ConnectionLost) => return Err(ExecuteError::ConnectionLost),
+                    Err(ReceiveError::Closed { code, reason }) => {
+                        let reason = start_of(reason.as_bytes(), CLOSE_REASON);
+                        return Err(ExecuteError::ClosedWithCode { code, reason });
+                    }
+                    Err(error @ ReceiveError::Binary) => {
+                        return Err(ExecuteError::Transport(error.to_string()));
+                    }
                     Err(ReceiveError::Protocol(problem)) => return Err(ExecuteError::Transport(problem)),
                 },
                 writer = sent => {

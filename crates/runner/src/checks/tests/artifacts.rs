@@ -70,6 +70,16 @@ fn data_is_validated() {
     ] {
         assert_eq!(judged(&loaded("schema", config), RESPONSE, &files).0, expected, "{config}");
     }
+    // A file of the workspace that the response does not name is data too.
+    let files = Memory::of(&[("data.json", "{\"total\": 7}\n"), ("broken.json", "{")]);
+    for (config, expected) in [
+        ("{schema: {type: object, required: [total]}, path: data.json}", Status::Passed),
+        ("{schema: {type: object, required: [sum]}, path: data.json}", Status::Failed),
+        ("{schema: {type: object}, path: broken.json}", Status::Failed),
+        ("{schema: {type: object}, path: absent.json}", Status::Failed),
+    ] {
+        assert_eq!(judged(&loaded("schema", config), "{}", &files).0, expected, "{config}");
+    }
     let unusable = Check::Schema { schema: json(r#"{"type": 5}"#), path: None };
     assert_eq!(judged(&unusable, RESPONSE, &files).0, Status::Error);
 }

@@ -58,6 +58,27 @@ fn a_shown_loss_and_a_shown_gain() {
     assert!(!matches!(better.regression, Regression::Shown { .. }));
 }
 
+/// The released program compares only steps and tokens: an agent that always crashes is no change to it.
+#[test]
+fn defect_07_an_agent_that_fails_or_crashes_is_worse() {
+    let good = [runs("a", 10, 0)];
+    let crashing = TestRuns { scores: Vec::new(), ..runs("a", 0, 10) };
+    for bad in [runs("a", 0, 10), crashing] {
+        let comparison = compare(&good, slice::from_ref(&bad));
+        assert_eq!(comparison.tests[0].verdict, Verdict::Worse, "{bad:?}");
+        assert!(matches!(comparison.regression, Regression::Shown { .. }), "{bad:?}");
+    }
+}
+
+/// The released program's p values are heuristics.
+#[test]
+fn defect_20_p_values_are_exact() {
+    // 3 of 3 against 0 of 3: one of the 20 tables, in both directions.
+    let few = compare(&[runs("a", 3, 0)], &[runs("a", 0, 3)]);
+    let success = few.tests[0].effects.iter().find(|effect| effect.quantity == Quantity::Success).unwrap();
+    assert!((success.p.unwrap() - 0.1).abs() < 1e-12);
+}
+
 #[test]
 fn a_loss_outweighs_a_gain() {
     let before = TestRuns { scores: vec![10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0], ..runs("a", 8, 0) };

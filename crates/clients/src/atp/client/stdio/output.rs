@@ -49,6 +49,7 @@ impl Output {
 
     /// The whole output if it is one object or a line of it may be the response. Which one it is, is a rule of the protocol.
     pub(super) fn finish(mut self) -> Result<Bytes, OutputError> {
+        let mut syntax = None;
         if let Some(whole) = self.whole.take() {
             let mut lines = whole.split(|byte| *byte == b'\n');
             if shape::is_object(&whole) || lines.any(shape::is_response) {
@@ -56,6 +57,7 @@ impl Output {
                 text.truncate(text.trim_ascii_end().len());
                 return Ok(text);
             }
+            syntax = shape::syntax_error(&whole);
             self.start = whole;
         }
         if !self.candidates.is_empty() {
@@ -66,7 +68,7 @@ impl Output {
         }
         match start_of(self.start.trim_ascii(), START) {
             start if start.is_empty() => Err(OutputError::Empty),
-            start => Err(OutputError::NoResponse { start }),
+            start => Err(OutputError::NoResponse { start, syntax }),
         }
     }
 
@@ -119,9 +121,14 @@ mod tests {
     fn an_output_without_a_response_says_what_it_is() {
         assert_eq!(output(&[]), Err(OutputError::Empty));
         assert_eq!(output(&["", "  "]), Err(OutputError::Empty));
-        assert_eq!(output(&["42"]), Err(OutputError::NoResponse { start: "42".to_owned() }));
+        assert_eq!(output(&["42"]), Err(OutputError::NoResponse { start: "42".to_owned(), syntax: None }));
+        let Err(error) = output(&["{\"cost_usd\": NaN}"]) else { panic!() };
+        assert_eq!(
+            error.to_string(),
+            "the agent wrote no response on standard output, but `{\"cost_usd\": NaN}`, which is not valid JSON: expected value at line 1 column 14"
+        );
         let long = "x".repeat(2 * START);
-        let Err(OutputError::NoResponse { start }) = output(&[&long]) else { panic!() };
+        let Err(OutputError::NoResponse { start, .. }) = output(&[&long]) else { panic!() };
         assert_eq!(start, format!("{}…", "x".repeat(START)));
     }
 

@@ -1,0 +1,6 @@
+"""Makes the modules of the workspace importable."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
