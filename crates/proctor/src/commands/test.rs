@@ -1,6 +1,7 @@
 //! `proctor test`: runs a suite against an agent.
 
 mod listing;
+mod report;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use proctor_core::json::Json;
 use proctor_policy::scan::Scanner;
 use proctor_runner::agent::{self, Agent, resolve};
-use proctor_runner::results::SuiteResult;
+use proctor_runner::results::{SuiteResult, TestResult};
 use proctor_runner::run::Surroundings;
 use proctor_runner::suite::{
     AgentKind, LoadOptions, Loaded, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load,
@@ -19,11 +20,8 @@ use proctor_system::SystemRandomness;
 
 use super::Context;
 use crate::cli::{SandboxArg, TestArgs};
-use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
+use crate::failure::{Failure, OK, Outcome};
 use crate::output;
-
-/// Exit code after SIGINT, as shells expect it.
-const INTERRUPTED: u8 = 130;
 
 pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> Outcome {
     let loaded = read_suite(&arguments.suite)?;
@@ -44,31 +42,21 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> 
         output::data(if context.json { json.to_string() } else { text })?;
         return Ok(OK);
     }
-    let agent = agent(&suite, directory, arguments)?;
+    let agents = agents(&suite, directory, arguments)?;
+    let mut reports = report::Reports::open(arguments, &suite, &selected, agents.len())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::from(format!("the runtime cannot be started: {error}")))?;
-    let result = runtime.block_on(execute(context, directory, arguments, &suite, selected, &agent))?;
-    if context.json {
-        output::data(result.to_json())?;
-    } else {
-        listing::print(&result)?;
+    let mut results: Vec<SuiteResult> = Vec::new();
+    for agent in &agents {
+        let mut finished = |test: &TestResult| reports.finished(&agent.name, test);
+        let executed = execute(context, directory, arguments, &suite, selected.clone(), agent, &mut finished);
+        results.push(runtime.block_on(executed)?);
+        if results.iter().any(|result| result.is_interrupted) {
+            break;
+        }
     }
-    Ok(code(&result, arguments.gate))
-}
-
-/// The exit code. Tests that nobody evaluated never count as passed.
-fn code(result: &SuiteResult, gate: bool) -> u8 {
-    let counts = result.counts();
-    if result.is_interrupted {
-        INTERRUPTED
-    } else if counts.failed > 0 || (counts.errors > 0 && !gate) || counts.passed + counts.errors == 0 {
-        CHECKS_FAILED
-    } else if counts.errors > 0 {
-        UNDECIDED
-    } else {
-        OK
-    }
+    reports.finish(context.json, arguments, results)
 }
 
 fn read_suite(path: &Path) -> Result<Loaded, Failure> {
@@ -147,23 +135,26 @@ fn select(suite: &Suite, arguments: &TestArgs) -> Result<Vec<usize>, Failure> {
     Ok(selected)
 }
 
-fn agent(suite: &Suite, directory: &Path, arguments: &TestArgs) -> Result<Agent, Failure> {
+/// The agents under test: one, or two that are compared.
+fn agents(suite: &Suite, directory: &Path, arguments: &TestArgs) -> Result<Vec<Agent>, Failure> {
     // `PROCTOR_AGENT` is the caller's name in other commands, and clap hands it on to the flag of the same name.
     let is_given = std::env::args_os()
         .any(|word| word.to_str().is_some_and(|word| word == "--agent" || word.starts_with("--agent=")));
-    let given = match (arguments.agent.as_ref().filter(|_| is_given), suite.agents.as_slice()) {
-        (Some(given), _) => given.as_str(),
-        (None, [only]) => only.name.as_str(),
-        (None, _) => {
-            return Err(Failure::from(
-                "name the agent under test: `--agent NAME` or `--agent stdio:COMMAND`".to_owned(),
-            ));
+    let given: Vec<&str> = match (is_given, suite.agents.as_slice()) {
+        (true, _) => arguments.agent.iter().map(String::as_str).collect(),
+        (false, [only]) => vec![only.name.as_str()],
+        (false, _) => {
+            return Err("name the agent under test: `--agent NAME` or `--agent stdio:COMMAND`".into());
         }
     };
+    if given.len() > 2 {
+        return Err("`--agent` is given more than twice; two agents can be compared".into());
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_program = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
     let around = agent::Surroundings { directory, is_file: &|path| path.is_file(), is_program: &is_program };
-    resolve(given, &suite.agents, &around).map_err(|error| Failure::from(format!("--agent: {error}")))
+    let resolved = given.into_iter().map(|given| resolve(given, &suite.agents, &around));
+    resolved.collect::<Result<_, _>>().map_err(|error| Failure::from(format!("--agent: {error}")))
 }
 
 async fn execute(
@@ -173,6 +164,7 @@ async fn execute(
     suite: &Suite,
     selected: Vec<usize>,
     agent: &Agent,
+    finished: &mut dyn FnMut(&TestResult),
 ) -> Result<SuiteResult, Failure> {
     let scratch = scratch()?;
     let mode = match arguments.sandbox {
@@ -209,8 +201,7 @@ async fn execute(
         parallel: arguments.parallel.into(),
         fail_fast: arguments.fail_fast,
     };
-    let mut finished = listing::progress;
-    Ok(run_suite(suite, agent, &options, &around, &SystemRandomness, &mut finished).await)
+    Ok(run_suite(suite, agent, &options, &around, &SystemRandomness, finished).await)
 }
 
 /// Folder for the runs' folders, private to this user. What a killed process left there is removed.
