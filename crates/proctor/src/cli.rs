@@ -19,7 +19,7 @@ pub use self::assertions::AssertArgs;
 pub use self::policy::{ActionArgs, PolicyCommand};
 pub use self::records::{AuditCommand, FilterArgs, SessionCommand};
 pub use self::serving::{AhpArgs, AssemblyArgs, AssemblyModeArg, InitArgs, ServeArgs, Starter};
-pub use self::testing::{RerunArg, SandboxArg, TestArgs};
+pub use self::testing::{RerunArg, RunsCommand, SandboxArg, TestArgs};
 use crate::config::{Durability, Overrides};
 
 /// Supervises, audits and tests AI agents.
@@ -138,6 +138,9 @@ pub enum Command {
     /// Run a suite of tests against an agent; exit 0 if it passes, 10 if not.
     #[command(after_help = "Example:\n  proctor test suite.yaml --agent stdio:./agent.sh")]
     Test(TestArgs),
+    /// List, show, compare and export suite runs.
+    #[command(subcommand, after_help = "Example:\n  proctor runs list")]
+    Runs(RunsCommand),
     /// Check a trace or a recorded session against assertions; exit 0 if they hold, 10 if not.
     #[command(after_help = "Example:\n  proctor assert --trace trace.json --assertions assertions.yaml")]
     Assert(AssertArgs),

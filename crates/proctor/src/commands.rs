@@ -15,6 +15,7 @@ pub mod names;
 mod policy;
 mod policy_test;
 mod records;
+mod runs;
 pub mod serve;
 pub mod session;
 mod test;
@@ -81,6 +82,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Agent(command) => agent::run(&context, &command),
         Command::Op(command) => agent::run_op(&context, &command),
         Command::Test(arguments) => test::run(&context, &directory, &arguments),
+        Command::Runs(command) => runs::run(&context, &command),
         Command::Assert(arguments) => assert::run(&context, &arguments),
         Command::Names { dir, attest } => names::run(&context, dir.as_deref(), attest.as_deref()),
         Command::Completion { .. } => Ok(OK),

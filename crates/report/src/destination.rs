@@ -1,4 +1,4 @@
-//! Report destinations, `junit=PATH,sarif=PATH`, each replaced atomically.
+//! Report destinations, `junit=PATH,sarif=PATH`, each replaced atomically; streamed ones are written line by line.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,12 +9,16 @@ use proctor_core::random::Randomness;
 use super::{Findings, html, json, junit, sarif};
 use proctor_system::SystemRandomness;
 
-/// The kinds of reports.
+/// Kinds of reports of assertions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
+    /// JUnit XML.
     Junit,
+    /// SARIF 2.1.0.
     Sarif,
+    /// JSON.
     Json,
+    /// One HTML page.
     Html,
 }
 
@@ -23,9 +27,9 @@ const KINDS: [(&str, Kind); 4] =
 
 /// Format and path of one report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
-    kind: Kind,
-    path: PathBuf,
+pub struct Destination<K = Kind> {
+    pub(crate) kind: K,
+    pub(crate) path: PathBuf,
 }
 
 /// Mistake in a list of report destinations.
@@ -54,8 +58,13 @@ pub enum ItemError {
         near: String,
     },
     /// The kind is unknown.
-    #[error("`{0}` is not a kind of report; known are {known}", known = KINDS.map(|(name, _)| name).join(", "))]
-    UnknownKind(String),
+    #[error("`{word}` is not a kind of report; known are {known}")]
+    UnknownKind {
+        /// The kind as given.
+        word: String,
+        /// The kinds that there are.
+        known: String,
+    },
     /// The path is empty or `-`.
     #[error("`{0}` names no file; stdout has the results already")]
     NoFile(String),
@@ -90,10 +99,18 @@ pub enum WriteError {
 
 /// Parses lists of `KIND=PATH`, and checks that the files can be created. Returns all mistakes at once.
 pub fn destinations(lists: &[String]) -> Result<Vec<Destination>, Vec<DestinationError>> {
-    let mut found: Vec<Destination> = Vec::new();
+    parse(lists, &KINDS)
+}
+
+/// Parses lists of `KIND=PATH` of these kinds.
+pub(crate) fn parse<K: Copy>(
+    lists: &[String],
+    kinds: &[(&'static str, K)],
+) -> Result<Vec<Destination<K>>, Vec<DestinationError>> {
+    let mut found: Vec<Destination<K>> = Vec::new();
     let mut mistakes = Vec::new();
     for item in lists.iter().flat_map(|list| list.split(',')) {
-        match destination(item) {
+        match destination(item, kinds) {
             Ok(next) if found.iter().any(|known| known.path == next.path) => {
                 mistakes.push(DestinationError::Duplicate(next.path));
             }
@@ -104,15 +121,15 @@ pub fn destinations(lists: &[String]) -> Result<Vec<Destination>, Vec<Destinatio
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
-fn destination(item: &str) -> Result<Destination, ItemError> {
-    let names = KINDS.map(|(name, _)| name);
+fn destination<K: Copy>(item: &str, kinds: &[(&'static str, K)]) -> Result<Destination<K>, ItemError> {
+    let names: Vec<&str> = kinds.iter().map(|(name, _)| *name).collect();
     let Some((word, path)) = item.split_once('=') else {
         return Err(ItemError::NotAReport(item.to_owned()));
     };
-    let kind = KINDS.iter().find(|(name, _)| *name == word.trim()).map(|(_, kind)| *kind);
+    let kind = kinds.iter().find(|(name, _)| *name == word.trim()).map(|(_, kind)| *kind);
     let kind = kind.ok_or_else(|| match proctor_core::nearest(word.trim(), &names) {
         Some(near) => ItemError::Misspelt { word: word.to_owned(), near: near.to_owned() },
-        None => ItemError::UnknownKind(word.to_owned()),
+        None => ItemError::UnknownKind { word: word.to_owned(), known: names.join(", ") },
     })?;
     if path.is_empty() || path == "-" {
         return Err(ItemError::NoFile(item.to_owned()));
@@ -151,7 +168,7 @@ pub fn write(findings: &Findings, destinations: &[Destination]) -> Vec<WriteErro
 }
 
 /// Replaces a file atomically by a rename, so that no reader sees a partial report.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut random = [0; 8];
     SystemRandomness.fill(&mut random);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

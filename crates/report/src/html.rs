@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use proctor_core::time::Timestamp;
 
 use super::{Conclusion, Ending, Entry, Findings, details, visible};
 
-const STYLE: &str = include_str!("html/style.css");
+pub(crate) const STYLE: &str = include_str!("html/style.css");
 
 pub(super) fn page(findings: &Findings) -> String {
     let counts = findings.counts();
@@ -37,7 +38,7 @@ pub(super) fn page(findings: &Findings) -> String {
                     }
                     p.about {
                         "Trace " code { (visible(&findings.trace_id)) }
-                        " · " (made(findings))
+                        " · " (moment(findings.made))
                         " · " (took(findings.took()))
                         @if findings.cost_usd() > 0.0 { " · " (format!("${:.4}", findings.cost_usd())) }
                     }
@@ -94,14 +95,15 @@ fn banner(findings: &Findings) -> Banner {
     }
 }
 
-fn made(findings: &Findings) -> Markup {
-    let written = findings.made.to_string();
+/// A moment, to the second.
+pub(crate) fn moment(time: Timestamp) -> Markup {
+    let written = time.to_string();
     // A fraction of a second tells nobody anything: `2026-01-31T12:00:00`.
     let second = written.get(..19).unwrap_or(&written);
     html! { time datetime={ (second) "Z" } { (second.replace('T', " ")) " UTC" } }
 }
 
-fn took(time: Duration) -> String {
+pub(crate) fn took(time: Duration) -> String {
     match time.as_millis() {
         0 => "under 1 ms".to_owned(),
         short @ 1..1000 => format!("{short} ms"),
@@ -109,7 +111,7 @@ fn took(time: Duration) -> String {
     }
 }
 
-fn count(name: &str, count: usize, class: &str) -> Markup {
+pub(crate) fn count(name: &str, count: usize, class: &str) -> Markup {
     html! {
         div class=[(count > 0 && !class.is_empty()).then_some(class)] { dt { (name) } dd { (count) } }
     }
@@ -155,7 +157,7 @@ fn mark(ending: Ending) -> Markup {
 }
 
 /// A text in which what stands between backticks is code.
-fn prose(text: &str) -> Markup {
+pub(crate) fn prose(text: &str) -> Markup {
     let text = visible(text);
     let parts: Vec<&str> = text.split('`').collect();
     // A backtick without its other half is only a backtick.

@@ -1,18 +1,32 @@
-//! Reports of assertion results: JUnit, SARIF, JSON, HTML.
+//! Reports of assertion results (JUnit, SARIF, JSON, HTML) and of test suites (also Markdown and JSON lines).
+//!
+//! ```
+//! use proctor_report::{SuiteReport, suite_json};
+//! use proctor_runner::results::SuiteResult;
+//!
+//! let stored = br#"{"format": "proctor test", "version": "1.0", "suite": "demo", "agent": "nop", "tests": []}"#;
+//! let result = SuiteResult::read(stored).unwrap();
+//! let report = SuiteReport::new(&result);
+//! assert_eq!(suite_json(&report)["conclusion"], "failed");
+//! ```
 
 mod destination;
 mod html;
 mod json;
 mod junit;
 mod sarif;
+mod suite;
 
 use std::time::Duration;
 
 use proctor_assert::{JudgeMetadata, Status};
 use proctor_core::time::Timestamp;
 
-pub use destination::{Destination, DestinationError, ItemError, WriteError, destinations, write};
+pub use destination::{Destination, DestinationError, ItemError, Kind, WriteError, destinations, write};
 pub use json::to_json;
+pub use suite::{
+    SuiteConclusion, SuiteKind, SuiteReport, SuiteStream, suite_destinations, suite_json, write_suite,
+};
 
 /// Prefix of the explanation of an assertion that was not run.
 pub const NOT_RUN: &str = "not run: ";

@@ -1,7 +1,8 @@
 //! Test suites for agents: loading, evaluation of assertions, scores.
 //!
 //! [`suite`] reads a suite with all its mistakes at once, [`checks`] evaluates its assertions on what an agent left behind, [`scoring`] turns
-//! the results into points and a verdict, [`statistics`] summarises repeated runs and compares two results. These modules do no I/O: the environment, files, commands and judges are arguments.
+//! the results into points and a verdict, [`statistics`] summarises repeated runs, [`comparison`] compares two results. These modules do no
+//! I/O: the environment, files, commands and judges are arguments. [`suite_run`] runs a suite; [`results`] are what it gives.
 //!
 //! ```
 //! use proctor_runner::suite::{LoadOptions, load};
@@ -17,6 +18,7 @@
 
 pub mod agent;
 pub mod checks;
+pub mod comparison;
 pub mod execute;
 pub mod folder;
 pub mod judging;

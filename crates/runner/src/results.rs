@@ -1,19 +1,43 @@
-//! Results of a suite run: verdicts, counts, and their JSON form.
+//! Results of a suite run: verdicts, counts, statistics, and the JSON document that keeps them.
+//!
+//! [`SuiteResult::to_json`] writes the document, [`SuiteResult::read`] reads it back. Writing what was read gives the same document.
+//!
+//! ```
+//! use proctor_runner::results::SuiteResult;
+//!
+//! let text = br#"{"format": "proctor test", "version": "1.0", "suite": "demo", "agent": "nop", "tests": []}"#;
+//! let result = SuiteResult::read(text).unwrap();
+//! assert_eq!(result.suite, "demo");
+//! let mistake = SuiteResult::read(br#"{"format": "proctor test", "version": "2.0"}"#).unwrap_err();
+//! assert!(mistake.to_string().starts_with("version `2.0` of the format is not known"));
+//! ```
+
+mod isolation;
+mod read;
+mod statistics;
+mod write;
 
 use std::time::Duration;
 
-use proctor_core::json::Json;
+use proctor_core::time::Timestamp;
+use proctor_yaml::Position;
 
+use crate::checks::Status;
 use crate::run::RunResult;
 use crate::scoring::{Ending, Verdict};
-use crate::statistics::Summary;
 use crate::suite::TestCase;
+
+pub use isolation::{Isolation, ProtectionState, State};
+pub use read::{MAX_RESULT_BYTES, ReadError};
+pub use statistics::{PassRate, StabilityCounts, SuiteStatistics, TestStatistics};
 
 /// Result of a suite against one agent.
 #[derive(Debug, Clone)]
 pub struct SuiteResult {
     /// Name of the suite.
     pub suite: String,
+    /// Path of the suite as given; empty if it is not known.
+    pub file: String,
     /// Name of the agent.
     pub agent: String,
     /// Results of the tests, in the order of the suite.
@@ -22,6 +46,10 @@ pub struct SuiteResult {
     pub is_interrupted: bool,
     /// Time of the whole run.
     pub took: Duration,
+    /// End of the run, if it is known.
+    pub ended: Option<Timestamp>,
+    /// Protections of the runs, and what held them.
+    pub isolation: Isolation,
 }
 
 /// Result of a test.
@@ -33,6 +61,10 @@ pub struct TestResult {
     pub name: String,
     /// Tags.
     pub tags: Vec<String>,
+    /// Position of the test in the suite's file.
+    pub at: Position,
+    /// Whether the agent was allowed to use the network.
+    pub network: bool,
     /// The verdict; none if the test was not run.
     pub verdict: Option<Verdict>,
     /// The reason why the test was not run.
@@ -70,23 +102,19 @@ impl SuiteResult {
         }
         counts
     }
+}
 
-    /// The result as JSON.
-    pub fn to_json(&self) -> Json {
-        let counts = self.counts();
-        let summary = Json::object()
-            .with("total", self.tests.len())
-            .with("passed", counts.passed)
-            .with("failed", counts.failed)
-            .with("errors", counts.errors)
-            .with("not_run", counts.not_run);
-        Json::object()
-            .with("suite", self.suite.as_str())
-            .with("agent", self.agent.as_str())
-            .with("summary", summary)
-            .with("interrupted", self.is_interrupted)
-            .with("duration_seconds", seconds(self.took))
-            .with("tests", self.tests.iter().map(TestResult::to_json).collect::<Vec<_>>())
+impl Counts {
+    /// Sentence part like `3 passed, 1 failed`; errors and tests that were not run only if there are some.
+    pub fn sentence(&self) -> String {
+        let mut parts = vec![format!("{} passed", self.passed), format!("{} failed", self.failed)];
+        if self.errors > 0 {
+            parts.push(format!("{} could not be evaluated", self.errors));
+        }
+        if self.not_run > 0 {
+            parts.push(format!("{} not run", self.not_run));
+        }
+        parts.join(", ")
     }
 }
 
@@ -96,6 +124,8 @@ impl TestResult {
             id: test.id.clone(),
             name: test.name.clone(),
             tags: test.tags.clone(),
+            at: test.at,
+            network: test.network,
             verdict: None,
             not_run: None,
             runs: Vec::new(),
@@ -103,40 +133,64 @@ impl TestResult {
         }
     }
 
-    /// Scores of the runs that have one.
+    /// Word for the verdict in reports.
+    pub fn word(&self) -> &'static str {
+        self.verdict.map_or("not_run", word)
+    }
+
+    /// Scores of the runs that could be evaluated.
     pub fn points(&self) -> Vec<f64> {
-        self.runs.iter().filter_map(|run| Some(run.score.as_ref()?.points)).collect()
+        self.runs.iter().filter_map(points).collect()
+    }
+
+    /// Mean score of the runs that could be evaluated.
+    pub fn mean(&self) -> Option<f64> {
+        let points = self.points();
+        (!points.is_empty()).then(|| points.iter().sum::<f64>() / points.len() as f64)
+    }
+
+    /// Number of runs that passed.
+    pub fn passes(&self) -> usize {
+        self.runs.iter().filter(|run| run.verdict == Verdict::Passed).count()
     }
 
     /// Whether some runs passed and others did not.
     pub fn is_flaky(&self) -> bool {
-        let passed = self.runs.iter().filter(|run| run.verdict == Verdict::Passed).count();
-        passed > 0 && passed < self.runs.len()
+        (1..self.runs.len()).contains(&self.passes())
     }
+}
 
-    /// The result as JSON.
-    pub fn to_json(&self) -> Json {
-        let mut json = Json::object()
-            .with("id", self.id.as_str())
-            .with("name", self.name.as_str())
-            .with("tags", self.tags.iter().map(|tag| Json::from(tag.as_str())).collect::<Vec<_>>())
-            .with("verdict", self.verdict.map_or("not_run", word));
-        if let Some(reason) = &self.not_run {
-            json.push("reason", reason.as_str());
-        }
-        let points = self.points();
-        if let Some(summary) = Summary::of(&points).filter(|_| !points.is_empty()) {
-            let mut score = Json::object().with("mean", number(summary.mean));
-            if let Some(deviation) = summary.deviation {
-                score.push("deviation", number(deviation));
-            }
-            json.push("score", score);
-        }
-        json.push("flaky", self.is_flaky());
-        json.push("duration_seconds", seconds(self.took));
-        json.push("runs", self.runs.iter().map(run_json).collect::<Vec<_>>());
-        json
+/// Points of a run; none if it could not be evaluated. A run that failed before there was anything to score has 0 points: leaving it out
+/// would make an agent better by the runs that it breaks off.
+pub fn points(run: &RunResult) -> Option<f64> {
+    match (run.verdict, &run.score) {
+        (Verdict::Error, _) => None,
+        (_, Some(score)) => Some(score.points),
+        (Verdict::Failed, None) => Some(0.0),
+        (Verdict::Passed, None) => None,
     }
+}
+
+/// Reasons why a run did not pass: the error, then each check that does not hold. Empty if it passed.
+pub fn reasons(run: &RunResult) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if run.verdict == Verdict::Passed {
+        return reasons;
+    }
+    if let Some(error) = &run.error {
+        reasons.push(format!("{}: {error}", ending_word(run.ending)));
+    }
+    for assertion in run.assertions.iter().filter(|assertion| assertion.status != Status::Passed) {
+        for check in assertion.checks.iter().filter(|check| !check.passed) {
+            let kind = if assertion.status == Status::Error { "could not be evaluated: " } else { "" };
+            let critical = if assertion.critical { " (critical)" } else { "" };
+            reasons.push(format!("{}{critical}: {kind}{}", assertion.name, check.message));
+        }
+    }
+    if reasons.is_empty() {
+        reasons.push(format!("the agent ended as `{}`", ending_word(run.ending)));
+    }
+    reasons
 }
 
 /// The word for a verdict in reports.
@@ -161,77 +215,5 @@ pub fn ending_word(ending: Ending) -> &'static str {
     }
 }
 
-/// The result of one run as JSON.
-pub fn run_json(run: &RunResult) -> Json {
-    let assertions = run.assertions.iter().map(|result| {
-        let checks = result.checks.iter().map(|check| {
-            let mut json = Json::object()
-                .with("name", check.name.as_str())
-                .with("passed", check.passed)
-                .with("score", number(check.score))
-                .with("message", check.message.as_str());
-            if !check.details.is_null() {
-                json.push("details", check.details.clone());
-            }
-            json
-        });
-        Json::object()
-            .with("name", result.name.as_str())
-            .with("status", result.status.word())
-            .with("critical", result.critical)
-            .with("checks", checks.collect::<Vec<_>>())
-    });
-    let mut json = Json::object()
-        .with("run", run.number)
-        .with("task_id", run.task_id.as_str())
-        .with("verdict", word(run.verdict))
-        .with("ending", ending_word(run.ending));
-    if let Some(error) = &run.error {
-        json.push("error", error.as_str());
-    }
-    if let Some(score) = &run.score {
-        json.push("score", score.to_json());
-    }
-    if let Some(trace) = run.response.get("trace_id").and_then(Json::as_str) {
-        json.push("trace_id", trace);
-    }
-    json.push("duration_seconds", seconds(run.took));
-    let measures = &run.measures;
-    let amounts = [("steps", measures.steps), ("tokens", measures.tokens)];
-    for (name, amount) in amounts.into_iter().filter_map(|(name, amount)| Some((name, amount?))) {
-        json.push(name, amount);
-    }
-    if let Some(cost) = measures.cost_usd {
-        json.push("cost_usd", number(cost));
-    }
-    if !run.earlier_attempts.is_empty() {
-        let attempts = run.earlier_attempts.iter().map(|attempt| {
-            Json::object()
-                .with("task_id", attempt.task_id.as_str())
-                .with("error", attempt.error.as_str())
-                .with("duration_seconds", seconds(attempt.took))
-        });
-        json.push("earlier_attempts", attempts.collect::<Vec<_>>());
-    }
-    json.push("events", run.events);
-    if run.flawed_events > 0 {
-        json.push("flawed_events", run.flawed_events);
-    }
-    json.push("assertions", assertions.collect::<Vec<_>>());
-    let texts = |texts: &[String]| texts.iter().map(|text| Json::from(text.as_str())).collect::<Vec<_>>();
-    if !run.last_lines.is_empty() && run.verdict != Verdict::Passed {
-        json.push("last_lines", texts(&run.last_lines));
-    }
-    if !run.warnings.is_empty() {
-        json.push("warnings", texts(&run.warnings));
-    }
-    json
-}
-
-fn seconds(time: Duration) -> Json {
-    number((time.as_secs_f64() * 1000.0).round() / 1000.0)
-}
-
-fn number(value: f64) -> Json {
-    if value.is_finite() { Json::Number(value.to_string().into()) } else { Json::Null }
-}
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use proctor_core::random::Randomness;
 
 use crate::agent::Agent;
 use crate::execute::RunIdentity;
-use crate::results::{SuiteResult, TestResult};
+use crate::results::{Isolation, SuiteResult, TestResult};
 use crate::run::{Attempt, RunResult, Surroundings, run};
 use crate::scoring::{Verdict, test_verdict};
 use crate::suite::{Suite, TestCase};
@@ -83,10 +83,13 @@ pub async fn run_suite(
     results.sort_by_key(|(place, _)| *place);
     SuiteResult {
         suite: suite.name.clone(),
+        file: String::new(),
         agent: agent.name.clone(),
         tests: results.into_iter().map(|(_, result)| result).collect(),
         is_interrupted: *around.interrupted.borrow(),
         took: started.elapsed(),
+        ended: None,
+        isolation: Isolation::of(around.sandbox.protections(), agent),
     }
 }
 

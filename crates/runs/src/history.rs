@@ -7,6 +7,7 @@ use proctor_core::time::Timestamp;
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Filter, Order};
 use proctor_ledger::{ReadError, Reader};
+use proctor_runner::results::{self, SuiteResult};
 
 use crate::keys::{SUITE_RUNS, SUITE_STARTED, TEST_ENDED, TEST_RESULTS, tests_session};
 
@@ -31,6 +32,7 @@ pub struct SuiteRun {
     /// Its end, if it has one: numbers of tests by verdict.
     pub end: Option<SuiteRunEnd>,
     principal: String,
+    isolation: Option<Json>,
 }
 
 /// End of a suite run.
@@ -51,7 +53,7 @@ pub struct SuiteRunEnd {
 }
 
 /// Error of reading suite runs.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum HistoryError {
     /// The ledger cannot be read.
     #[error(transparent)]
@@ -70,6 +72,9 @@ pub enum HistoryError {
     /// The result of a test was erased, or is not JSON.
     #[error("the result of the test at record {0} cannot be read: it was erased or damaged")]
     Body(u64),
+    /// The stored result is none that this version reads.
+    #[error("the stored result cannot be read: {0}")]
+    Result(#[source] results::ReadError),
 }
 
 /// The newest suite runs, the newest first.
@@ -77,7 +82,7 @@ pub fn list(reader: &Reader, limit: usize) -> Result<Vec<SuiteRun>, HistoryError
     let filter =
         Filter { agent: Some(SUITE_RUNS.to_owned()), kinds: vec![RecordKind::Run], ..Filter::default() };
     let mut runs: Vec<SuiteRun> = Vec::new();
-    let mut ends: Vec<(String, SuiteRunEnd)> = Vec::new();
+    let mut ends: Vec<(String, SuiteRunEnd, Option<Json>)> = Vec::new();
     for record in reader.records(filter, Order::Descending) {
         let record = record?;
         let Some(data) = data(reader, record.seq)? else { continue };
@@ -85,11 +90,12 @@ pub fn list(reader: &Reader, limit: usize) -> Result<Vec<SuiteRun>, HistoryError
         let number = |name: &str| data.get(name).and_then(Json::as_u64).unwrap_or_default();
         let id = text("suite_run");
         if record.envelope.code == RUN_ENDED {
-            ends.push((id, end(&data)));
+            ends.push((id, end(&data), data.get("isolation").cloned()));
         } else if record.envelope.code == SUITE_STARTED {
             // A resumed suite run ends more than once; the newest end counts, and stands first.
-            let end = ends.iter().find(|(ended, _)| *ended == id).map(|(_, end)| *end);
-            ends.retain(|(ended, _)| *ended != id);
+            let newest = ends.iter().find(|(ended, ..)| *ended == id).cloned();
+            let (end, isolation) = newest.map_or((None, None), |(_, end, isolation)| (Some(end), isolation));
+            ends.retain(|(ended, ..)| *ended != id);
             runs.push(SuiteRun {
                 suite: text("suite"),
                 suite_digest: text("suite_digest"),
@@ -98,6 +104,7 @@ pub fn list(reader: &Reader, limit: usize) -> Result<Vec<SuiteRun>, HistoryError
                 started: record.envelope.time,
                 end,
                 principal: record.envelope.principal.clone(),
+                isolation,
                 id,
             });
             if runs.len() == limit {
@@ -176,30 +183,50 @@ impl SuiteRun {
         Ok(results)
     }
 
-    /// The result of the suite run, in the form of the JSON report.
-    pub fn to_report(&self, reader: &Reader) -> Result<Json, HistoryError> {
-        let tests = self.results(reader)?;
-        let count = |word: &str| {
-            tests.iter().filter(|test| test.get("verdict").and_then(Json::as_str) == Some(word)).count()
-        };
-        let summary = Json::object()
-            .with("total", tests.len())
-            .with("passed", count("passed"))
-            .with("failed", count("failed"))
-            .with("errors", count("error"))
-            .with("not_run", count("not_run"));
-        let duration = self.end.map_or(0, |end| end.duration_ms);
-        Ok(Json::object()
+    /// The result of the suite run: that of the tests that have ended.
+    pub fn result(&self, reader: &Reader) -> Result<SuiteResult, HistoryError> {
+        let document = self.document(reader)?.to_string();
+        SuiteResult::read(document.as_bytes()).map_err(HistoryError::Result)
+    }
+
+    /// The suite run in lists.
+    pub fn to_json(&self) -> Json {
+        let mut json = Json::object()
             .with("run", self.id.as_str())
             .with("suite", self.suite.as_str())
             .with("agent", self.agent.as_str())
-            .with("summary", summary)
+            .with("started", self.started.to_string())
+            .with("tests", self.tests);
+        if let Some(end) = self.end {
+            json.push("passed", end.passed);
+            json.push("failed", end.failed);
+            json.push("errors", end.errors);
+            json.push("not_run", end.not_run);
+            json.push("interrupted", end.is_interrupted);
+        }
+        json
+    }
+
+    /// The result in the form of the JSON report.
+    fn document(&self, reader: &Reader) -> Result<Json, HistoryError> {
+        let tests = self.results(reader)?;
+        let isolation = self.isolation.clone();
+        let duration = self.end.map_or(0, |end| end.duration_ms);
+        let mut document = Json::object()
+            .with("format", "proctor test")
+            .with("version", "1.0")
+            .with("run", self.id.as_str())
+            .with("suite", self.suite.as_str())
+            .with("agent", self.agent.as_str())
             .with("interrupted", self.end.is_none_or(|end| end.is_interrupted))
             .with(
                 "duration_seconds",
                 Json::Number(format!("{}.{:03}", duration / 1000, duration % 1000).into()),
-            )
-            .with("tests", tests))
+            );
+        if let Some(isolation) = isolation {
+            document.push("isolation", isolation);
+        }
+        Ok(document.with("tests", tests))
     }
 }
 

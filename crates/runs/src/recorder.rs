@@ -5,7 +5,7 @@ use proctor_core::json::Json;
 use proctor_core::record::RUN_ENDED;
 use proctor_engine::RunReport;
 use proctor_runner::recording::{EndedRun, Recorder, RecordingError, StartedRun};
-use proctor_runner::results::{TestResult, run_json};
+use proctor_runner::results::TestResult;
 
 use crate::keys::{EVENTS, STARTED};
 use crate::store::RunStore;
@@ -48,7 +48,7 @@ impl Recorder for RunStore {
             for block in blocks(&run) {
                 self.part(task_id, agent, EVENTS, test, block).await?;
             }
-            let mut data = run_json(run.result).with("suite_run", self.id()).with("test_id", test.as_str());
+            let mut data = run.result.to_json().with("suite_run", self.id()).with("test_id", test.as_str());
             if let Some(output) = output(run.result.response.get("artifacts")) {
                 data.push("output", output);
             }

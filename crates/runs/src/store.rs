@@ -92,6 +92,7 @@ impl RunStore {
             .with("errors", counts.errors)
             .with("not_run", counts.not_run)
             .with("interrupted", result.is_interrupted)
+            .with("isolation", result.isolation.to_json())
             .with("duration_ms", u64::try_from(result.took.as_millis()).unwrap_or(u64::MAX));
         let session = self.start.id.clone();
         self.record_for_suite(SUITE_RUNS, session, RUN_ENDED, &self.start.suite, data, None).await

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// Strength of the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,9 +30,10 @@ pub struct TestArgs {
     #[arg(required_unless_present = "init")]
     pub suite: Option<PathBuf>,
     // The flag of the same name that other commands have; there it is the name of the caller.
-    /// Agent under test: a name of the suite, stdio:COMMAND, plain:COMMAND, http://…, ws://…, grpc://…, nop or reference.
+    /// Agent under test: a name of the suite, stdio:COMMAND, plain:COMMAND, http://…, ws://…, grpc://…, nop or reference. Given twice,
+    /// the second is compared with the first.
     #[arg(long, value_name = "AGENT")]
-    pub agent: Option<String>,
+    pub agent: Vec<String>,
     /// Runs of each test, instead of what the suite says.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: Option<u32>,
@@ -66,6 +67,18 @@ pub struct TestArgs {
     /// Recording to answer tool calls from; a call that is not in it is an error.
     #[arg(long, value_name = "FILE", conflicts_with = "tools_url")]
     pub replay_tools: Option<PathBuf>,
+    /// Reports to write, comma-separated: junit=PATH, sarif=PATH, json=PATH, html=PATH, markdown=PATH, jsonl=PATH (while running).
+    #[arg(long, value_name = "LIST")]
+    pub report: Vec<String>,
+    /// Earlier result to compare with: a JSON report, or a suite run on record.
+    #[arg(long, value_name = "RUN|FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Exit 10 if the agent is shown to be worse than the baseline, and 13 if there are not enough runs to exclude it.
+    #[arg(long)]
+    pub fail_on_regression: bool,
+    /// Loss of the mean score that must be excluded (default: 5).
+    #[arg(long, value_name = "POINTS")]
+    pub margin: Option<f64>,
     /// Load the suite, report its mistakes, and run nothing.
     #[arg(long)]
     pub check: bool,
@@ -78,4 +91,44 @@ pub struct TestArgs {
     /// Strength of the sandbox that agents are started in.
     #[arg(long, value_enum, default_value = "auto")]
     pub sandbox: SandboxArg,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RunsCommand {
+    /// List suite runs, the newest first.
+    #[command(after_help = "Example:\n  proctor runs list")]
+    List {
+        /// Most lines.
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show the tests of a suite run and the reasons of failures.
+    #[command(after_help = "Example:\n  proctor runs show last")]
+    Show {
+        /// Identifier, its beginning or end, or `last`.
+        run: String,
+    },
+    /// Compare a suite run with an earlier one.
+    #[command(after_help = "Example:\n  proctor runs compare last last")]
+    Compare {
+        /// The earlier suite run.
+        baseline: String,
+        /// The later suite run.
+        run: String,
+        /// Loss of the mean score that must be excluded (default: 5).
+        #[arg(long, value_name = "POINTS")]
+        margin: Option<f64>,
+        /// Exit 10 if the later one is shown to be worse, and 13 if there are not enough runs to exclude it.
+        #[arg(long)]
+        fail_on_regression: bool,
+    },
+    /// Print the result of a suite run as JSON, or write reports of it.
+    #[command(after_help = "Example:\n  proctor runs export last --report html=report.html")]
+    Export {
+        /// Identifier, its beginning or end, or `last`.
+        run: String,
+        /// Reports to write, comma-separated: junit=PATH, sarif=PATH, json=PATH, html=PATH, markdown=PATH, jsonl=PATH.
+        #[arg(long, value_name = "LIST")]
+        report: Vec<String>,
+    },
 }

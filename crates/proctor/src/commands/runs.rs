@@ -12,12 +12,11 @@ use crate::failure::{Failure, OK, Outcome};
 use crate::output;
 
 pub(super) fn run(context: &Context, command: &RunsCommand) -> Outcome {
-    let reader = open_reader(&context.config.engine.state)?;
-    let failed = |error: history::HistoryError| Failure::from(error.to_string());
-    let result = |named: &str| history::find(&reader, named).and_then(|run| run.result(&reader)).map_err(failed);
+    let result = |named: &str| test::store::recorded(context, named);
     match command {
         RunsCommand::List { limit } => {
-            let runs = history::list(&reader, *limit).map_err(failed)?;
+            let reader = open_reader(&context.config.engine.state)?;
+            let runs = history::list(&reader, *limit).map_err(|error| Failure::from(error.to_string()))?;
             if context.json {
                 output::data(Json::from(runs.iter().map(SuiteRun::to_json).collect::<Vec<_>>()))?;
                 return Ok(OK);
@@ -44,12 +43,12 @@ pub(super) fn run(context: &Context, command: &RunsCommand) -> Outcome {
             if report.is_empty() {
                 output::data(result.to_json())?;
             }
-            test::report::write_all(report, &result, None)?;
+            test::report::write(report, &result)?;
             Ok(OK)
         }
-        RunsCommand::Compare { baseline, run, comparison } => {
+        RunsCommand::Compare { baseline, run, margin, fail_on_regression } => {
             let (before, after) = (result(baseline)?, result(run)?);
-            test::compare::compare(context, comparison, (baseline, &before), &after)
+            test::report::compare(context, (baseline, &before), &after, *margin, *fail_on_regression)
         }
     }
 }

@@ -1,7 +1,8 @@
 //! `proctor test`: runs a suite against an agent.
 
-mod listing;
-mod store;
+pub(super) mod listing;
+pub(super) mod report;
+pub(super) mod store;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,7 +15,7 @@ use proctor_door_attest::{Evaluator, Settings};
 use proctor_policy::scan::Scanner;
 use proctor_runner::agent::{self, Agent, resolve};
 use proctor_runner::judging::Judges;
-use proctor_runner::results::SuiteResult;
+use proctor_runner::results::{SuiteResult, TestResult};
 use proctor_runner::run::Surroundings;
 use proctor_runner::suite::{LoadOptions, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load};
 use proctor_runner::suite_run::{Options, run_suite};
@@ -24,12 +25,9 @@ use proctor_system::{SystemClock, SystemRandomness};
 
 use super::Context;
 use crate::cli::{SandboxArg, TestArgs};
-use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
+use crate::failure::{Failure, OK, Outcome};
 use crate::output;
 use crate::programs::attest_engine::variable;
-
-/// Exit code after SIGINT, as shells expect it.
-const INTERRUPTED: u8 = 130;
 
 pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> Outcome {
     if let Some(folder) = &arguments.init {
@@ -47,19 +45,23 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> 
         output::data(if context.json { json.to_string() } else { text })?;
         return Ok(OK);
     }
-    let agent = agent(context, &suite, directory, arguments)?;
+    let agents = agents(context, &suite, directory, arguments)?;
+    let mut reports = report::Reports::open(context, arguments, &suite, &selected, agents.len())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::from(format!("the runtime cannot be started: {error}")))?;
     let suite_file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let plan = Plan { suite: &suite, suite_file, digest, selected, agent: &agent };
-    let result = runtime.block_on(execute(context, directory, arguments, plan))?;
-    if context.json {
-        output::data(result.to_json())?;
-    } else {
-        listing::print(&result)?;
+    let mut results: Vec<SuiteResult> = Vec::new();
+    for agent in &agents {
+        let mut finished = |test: &TestResult| reports.finished(&agent.name, test);
+        let selected = selected.clone();
+        let plan = Plan { suite: &suite, suite_file: suite_file.clone(), digest, selected, agent };
+        results.push(runtime.block_on(execute(context, directory, arguments, plan, &mut finished))?);
+        if results.iter().any(|result| result.is_interrupted) {
+            break;
+        }
     }
-    Ok(code(&result, arguments.gate))
+    reports.finish(context.json, arguments, results)
 }
 
 /// A suite run that is about to begin.
@@ -78,20 +80,6 @@ fn init(folder: &Path) -> Outcome {
     }
     output::note(&format!("run it: cd {} && proctor test suite.yaml", folder.display()));
     Ok(OK)
-}
-
-/// The exit code. Tests that nobody evaluated never count as passed.
-fn code(result: &SuiteResult, gate: bool) -> u8 {
-    let counts = result.counts();
-    if result.is_interrupted {
-        INTERRUPTED
-    } else if counts.failed > 0 || (counts.errors > 0 && !gate) || counts.passed + counts.errors == 0 {
-        CHECKS_FAILED
-    } else if counts.errors > 0 {
-        UNDECIDED
-    } else {
-        OK
-    }
 }
 
 fn read_suite(path: &Path) -> Result<(Suite, Digest), Failure> {
@@ -141,19 +129,26 @@ fn select(suite: &Suite, arguments: &TestArgs) -> Result<Vec<usize>, Failure> {
     Ok(selected)
 }
 
-fn agent(context: &Context, suite: &Suite, directory: &Path, arguments: &TestArgs) -> Result<Agent, Failure> {
+/// The agents under test: one, or two that are compared.
+fn agents(
+    context: &Context,
+    suite: &Suite,
+    directory: &Path,
+    arguments: &TestArgs,
+) -> Result<Vec<Agent>, Failure> {
     // `PROCTOR_AGENT` is the caller's name in other commands, and clap hands it on to the flag of the same name.
     let is_given = std::env::args_os()
         .any(|word| word.to_str().is_some_and(|word| word == "--agent" || word.starts_with("--agent=")));
-    let given = match (arguments.agent.as_ref().filter(|_| is_given), suite.agents.as_slice()) {
-        (Some(given), _) => given.as_str(),
-        (None, [only]) => only.name.as_str(),
-        (None, _) => {
-            return Err(Failure::from(
-                "name the agent under test: `--agent NAME` or `--agent stdio:COMMAND`".to_owned(),
-            ));
+    let given: Vec<&str> = match (is_given, suite.agents.as_slice()) {
+        (true, _) => arguments.agent.iter().map(String::as_str).collect(),
+        (false, [only]) => vec![only.name.as_str()],
+        (false, _) => {
+            return Err("name the agent under test: `--agent NAME` or `--agent stdio:COMMAND`".into());
         }
     };
+    if given.len() > 2 {
+        return Err("`--agent` is given more than twice; two agents can be compared".into());
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_program = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
     let around = agent::Surroundings {
@@ -165,7 +160,8 @@ fn agent(context: &Context, suite: &Suite, directory: &Path, arguments: &TestArg
             directory: context.config.file.as_deref().and_then(Path::parent),
         },
     };
-    resolve(given, &suite.agents, &around).map_err(|error| Failure::from(format!("--agent: {error}")))
+    let resolved = given.into_iter().map(|given| resolve(given, &suite.agents, &around));
+    resolved.collect::<Result<_, _>>().map_err(|error| Failure::from(format!("--agent: {error}")))
 }
 
 async fn execute(
@@ -173,6 +169,7 @@ async fn execute(
     directory: &Path,
     arguments: &TestArgs,
     plan: Plan<'_>,
+    finished: &mut dyn FnMut(&TestResult),
 ) -> Result<SuiteResult, Failure> {
     let Plan { suite, suite_file, digest, selected, agent } = plan;
     let scratch = scratch()?;
@@ -216,8 +213,7 @@ async fn execute(
         recorder: Some(store.clone()),
     };
     store.suite_started().await.map_err(|error| Failure::from(format!("not recorded: {error}")))?;
-    let mut finished = listing::progress;
-    let result = run_suite(suite, agent, &options, &around, &SystemRandomness, &mut finished).await;
+    let result = run_suite(suite, agent, &options, &around, &SystemRandomness, finished).await;
     store.suite_ended(&result).await.map_err(|error| Failure::from(format!("not recorded: {error}")))?;
     output::note(&format!("recorded as suite run {}", store.id()));
     Ok(result)

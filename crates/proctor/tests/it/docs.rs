@@ -380,6 +380,26 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "approvals are kept | 7 days |",
     ),
     ("policy/src/state/agents.rs", "WINDOW_HOURS: i64 = 24;", "memory | 24 to 25 hours,"),
+    ("runner/src/results/read.rs", "MAX_RESULT_BYTES: usize = 256 << 20;", "| Baseline file | 256 MiB,"),
+    ("runner/src/results/read.rs", "MAX_VALUES: usize = 20_000_000;", "nested 128, 20,000,000 values |"),
+    (
+        "runner/src/results/write.rs",
+        "MAX_VALUE_BYTES: usize = 4096;",
+        "in a JSON report | 4 KiB, nested 64 |",
+    ),
+    ("runner/src/results/write.rs", "MAX_VALUE_DEPTH: usize = 64;", "in a JSON report | 4 KiB, nested 64 |"),
+    ("runner/src/results/write.rs", "MAX_EVENT_BYTES: usize = 32 << 20;", "runs in a JSON report | 32 MiB |"),
+    ("runner/src/run.rs", "MAX_SHOWN_EVENTS: usize = 500;", "that reports show | 500; in HTML 100 |"),
+    (
+        "report/src/suite/html/failure.rs",
+        "MAX_EVENTS: usize = 100;",
+        "that reports show | 500; in HTML 100 |",
+    ),
+    ("report/src/suite/html.rs", "MAX_ROWS: usize = 5000;", "that did not pass | 5000; 6 MiB |"),
+    ("report/src/suite/html.rs", "MAX_SECTION_BYTES: usize = 6 << 20;", "that did not pass | 5000; 6 MiB |"),
+    ("report/src/suite/markdown.rs", "MAX_ROWS: usize = 500;", "that are explained | 500; 50 |"),
+    ("report/src/suite/markdown.rs", "MAX_EXPLAINED: usize = 50;", "that are explained | 500; 50 |"),
+    ("report/src/suite/explain.rs", "MAX_RUNS: usize = 20;", "explains one by one | 20 |"),
 ];
 
 #[test]

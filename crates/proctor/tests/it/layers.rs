@@ -8,9 +8,9 @@ const ORDER: &[&[&str]] = &[
     &["core"],
     &["facts", "wire", "yaml", "net", "ledger", "providers", "assert", "sandbox"],
     &["policy", "system", "clients"],
-    &["engine", "workspace", "report"],
+    &["engine", "workspace"],
     &["door-gate", "door-ahp", "door-assembly", "door-atp", "door-attest", "follow", "aa-runtime", "runner"],
-    &["runs"],
+    &["report", "runs"],
     &["proctor"],
 ];
 

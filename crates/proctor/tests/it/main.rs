@@ -51,6 +51,7 @@ mod test_cheats;
 mod test_cli;
 mod test_defects;
 mod test_misbehaving;
+mod test_reports;
 mod test_runs;
 mod tiles;
 mod tool_server;

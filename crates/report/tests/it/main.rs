@@ -1,5 +1,13 @@
 //! Tests of the report files from outside.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "a test fails by panicking, and says if it was not run"
+)]
 
+mod browser;
 mod snapshots;
+mod suites;

@@ -91,7 +91,7 @@ fn written(findings: &Findings, kind: &str) -> String {
 }
 
 /// Compares a text with the snapshot of this name in `snapshots/`.
-fn compare(name: &str, text: &str) {
+pub(crate) fn compare(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
@@ -119,7 +119,7 @@ fn indented(value: &Json, depth: usize) -> String {
     }
 }
 
-fn indented_text(text: &str) -> String {
+pub(crate) fn indented_text(text: &str) -> String {
     indented(&Json::parse(text.as_bytes()).unwrap(), 0)
 }
 
@@ -139,7 +139,7 @@ fn json() {
 }
 
 /// The page with a line for each element, and without the style sheet, which is a file of its own.
-fn broken_into_lines(page: &str) -> String {
+pub(crate) fn broken_into_lines(page: &str) -> String {
     let (before, rest) = page.split_once("<style>").unwrap();
     let (_, after) = rest.split_once("</style>").unwrap();
     format!("{before}<style>[style]</style>{after}").replace("><", ">\n<")

@@ -50,6 +50,16 @@ pub enum Stability {
 }
 
 impl Stability {
+    /// The word for it in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Stability::Stable => "stable",
+            Stability::Moderate => "moderate",
+            Stability::Unstable => "unstable",
+            Stability::Critical => "critical",
+        }
+    }
+
     /// The class of a coefficient of variation; `None` is an undefined one.
     fn of(variation: Option<f64>) -> Stability {
         match variation {

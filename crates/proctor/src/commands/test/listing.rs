@@ -1,8 +1,8 @@
 //! Results of a suite run for people.
 
 use owo_colors::OwoColorize;
-use proctor_runner::checks::Status;
-use proctor_runner::results::{SuiteResult, TestResult, ending_word};
+use proctor_runner::comparison::BaselineComparison;
+use proctor_runner::results::{SuiteResult, TestResult, reasons};
 use proctor_runner::run::RunResult;
 use proctor_runner::scoring::Verdict;
 
@@ -21,35 +21,43 @@ pub(super) fn progress(test: &TestResult) {
 }
 
 /// The result on stdout.
-pub(super) fn print(result: &SuiteResult) -> Result<(), Failure> {
+pub(in super::super) fn print(result: &SuiteResult) -> Result<(), Failure> {
     for test in &result.tests {
         output::data(line(test))?;
+        if let Some(sentence) = test.statistics().sentence() {
+            output::data(format!("        {sentence}"))?;
+        }
         if let Some(reason) = &test.not_run {
             output::data(format!("        {}", shown(reason, REASON_WIDTH)))?;
         }
         for run in &test.runs {
-            for reason in reasons(run) {
+            for reason in lines(run) {
                 let number =
                     if test.runs.len() > 1 { format!("run {}: ", run.number) } else { String::new() };
                 output::data(format!("        {number}{reason}"))?;
             }
         }
     }
-    let counts = result.counts();
-    let mut parts = vec![format!("{} passed", counts.passed), format!("{} failed", counts.failed)];
-    if counts.errors > 0 {
-        parts.push(format!("{} could not be evaluated", counts.errors));
-    }
-    if counts.not_run > 0 {
-        parts.push(format!("{} not run", counts.not_run));
-    }
     let agent = shown(&result.agent, NAME_WIDTH);
     output::data(format!(
         "{}: {} with {agent}, {:.1} s",
         result.suite,
-        parts.join(", "),
+        result.counts().sentence(),
         result.took.as_secs_f64()
-    ))
+    ))?;
+    let statistics = result.statistics();
+    if let Some(sentence) = statistics.sentence() {
+        output::data(sentence)?;
+    }
+    if !statistics.flaky.is_empty() {
+        output::data(format!("flaky: {}", shown(&statistics.flaky.join(", "), REASON_WIDTH)))?;
+    }
+    Ok(())
+}
+
+/// A comparison in words on stdout.
+pub(super) fn print_comparison(comparison: &BaselineComparison) -> Result<(), Failure> {
+    comparison.sentences().iter().try_for_each(|sentence| output::data(shown(sentence, 2 * REASON_WIDTH)))
 }
 
 fn line(test: &TestResult) -> String {
@@ -59,15 +67,14 @@ fn line(test: &TestResult) -> String {
         Some(Verdict::Error) => "error ".red().to_string(),
         None => "not run".yellow().to_string(),
     };
-    let points = test.points();
-    let score = if points.is_empty() {
-        String::new()
-    } else {
-        format!("  {:>6.2}", points.iter().sum::<f64>() / points.len() as f64)
-    };
+    let score = test.mean().map_or_else(String::new, |mean| format!("  {mean:>6.2}"));
     let runs = if test.runs.len() > 1 {
-        let passed = test.runs.iter().filter(|run| run.verdict == Verdict::Passed).count();
-        format!("  {passed} of {} runs{}", test.runs.len(), if test.is_flaky() { ", flaky" } else { "" })
+        format!(
+            "  {} of {} runs{}",
+            test.passes(),
+            test.runs.len(),
+            if test.is_flaky() { ", flaky" } else { "" }
+        )
     } else {
         String::new()
     };
@@ -78,32 +85,14 @@ fn line(test: &TestResult) -> String {
     )
 }
 
-/// Reasons of a run that did not pass.
-fn reasons(run: &RunResult) -> Vec<String> {
-    let mut reasons = Vec::new();
-    if run.verdict == Verdict::Passed {
-        return reasons;
-    }
-    if let Some(error) = &run.error {
-        reasons.push(format!("{}: {}", ending_word(run.ending), shown(error, REASON_WIDTH)));
-    }
-    for assertion in run.assertions.iter().filter(|assertion| assertion.status != Status::Passed) {
-        for check in assertion.checks.iter().filter(|check| !check.passed) {
-            let kind = if assertion.status == Status::Error { "could not be evaluated: " } else { "" };
-            let critical = if assertion.critical { " (critical)" } else { "" };
-            let message = shown(&check.message, REASON_WIDTH);
-            reasons.push(format!("{}{critical}: {kind}{message}", assertion.name));
-        }
-    }
-    if run.error.is_some() {
-        reasons.extend(
-            run.last_lines
-                .iter()
-                .rev()
-                .take(5)
-                .rev()
-                .map(|line| format!("  | {}", shown(line, REASON_WIDTH))),
+/// Reasons of a run that did not pass, and the last lines of an agent that ended in an error.
+fn lines(run: &RunResult) -> Vec<String> {
+    let mut lines: Vec<String> = reasons(run).iter().map(|reason| shown(reason, REASON_WIDTH)).collect();
+    if run.error.is_some() && run.verdict != Verdict::Passed {
+        let from = run.last_lines.len().saturating_sub(5);
+        lines.extend(
+            run.last_lines.iter().skip(from).map(|line| format!("  | {}", shown(line, REASON_WIDTH))),
         );
     }
-    reasons
+    lines
 }

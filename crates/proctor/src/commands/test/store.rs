@@ -8,7 +8,7 @@ use proctor_door_atp::{Decider, RelayedDecider};
 use proctor_engine::Engine;
 use proctor_engine::access::{TEST_RUNS, open_reader};
 use proctor_runner::agent::Agent;
-use proctor_runner::results::TestResult;
+use proctor_runner::results::SuiteResult;
 use proctor_runner::suite::Suite;
 use proctor_runner::suite_run::Options;
 use proctor_runs::{DeciderSource, OpenError, RunStore, SuiteRunStart, ToolSource, history};
@@ -46,6 +46,13 @@ pub(super) fn open(
     let uid = rustix::process::getuid().as_raw();
     let store = RunStore::new(start, source, uid, tools, Arc::new(SystemClock), Arc::new(SystemRandomness));
     store.map(Arc::new).map_err(|error| fail(&error))
+}
+
+/// The result of a suite run on record.
+pub(in super::super) fn recorded(context: &Context, named: &str) -> Result<SuiteResult, Failure> {
+    let reader = open_reader(&context.config.engine.state)?;
+    let found = history::find(&reader, named).and_then(|run| run.result(&reader));
+    found.map_err(|error| Failure::from(error.to_string()))
 }
 
 /// Deciders for runs: the engine of this process, or connections to the owner of the state directory.
@@ -135,9 +142,7 @@ fn earlier(
             run.id
         )));
     }
-    for result in &results {
-        let _: Option<TestResult> = None;
-        let _ = result; //PLACEHOLDER
-    }
+    let known = run.result(&reader).map_err(|error| text(&error))?.tests;
+    options.known.extend(known.into_iter().map(|test| (test.id.clone(), test)));
     Ok(Some(run.id))
 }

@@ -18,8 +18,8 @@ const POWER: f64 = 0.841_621_233_572_914_2;
 /// stay; `None` if [`MOST_RUNS`] would not decide.
 ///
 /// If the interval contains 0, the observed difference may be chance: these are the runs with which equal agents are found to have lost
-/// less than the margin, or, if the tests differ too much among themselves for that, with which the observed loss of a test would be
-/// significant at `level`. If the interval lies below 0, the observed loss is taken as it is, and either end counts.
+/// less than the margin. If the tests differ too much among themselves for that, these are the runs with which the observed loss of a test
+/// would be significant at `level`, and with which the margin would be excluded if the tests did not differ. If the interval lies below 0, the observed loss is taken as it is, and either end counts.
 pub(super) fn runs_to_decide(
     joined: &Joined<'_>,
     interval: Option<Interval>,
@@ -43,8 +43,12 @@ pub(super) fn runs_to_decide(
         let reserve = margin + plan.difference;
         fewest(now, |runs| plan.excludes_loss(runs, reserve) || plan.shows_loss(runs, level))
     } else {
-        fewest(now, |runs| plan.excludes_loss(runs, margin))
-            .or_else(|| fewest(now, |runs| plan.shows_loss(runs, level)))
+        fewest(now, |runs| plan.excludes_loss(runs, margin)).or_else(|| {
+            // The tests' differences may still be chance: as many runs as decide in either case.
+            let shown = fewest(now, |runs| plan.shows_loss(runs, level))?;
+            let equal = Plan { among_tests: 0.0, ..plan };
+            Some(fewest(now, |runs| equal.excludes_loss(runs, margin)).map_or(shown, |runs| runs.max(shown)))
+        })
     }
 }
 
@@ -123,7 +127,9 @@ impl Plan {
             smallest_p(runs) <= SIGNIFICANCE || permutation::smallest_p(self.tests.len()) <= SIGNIFICANCE;
         let (error, freedom) = self.error(runs);
         let reach = if error > 0.0 {
-            (student_t_quantile(f64::midpoint(1.0, CONFIDENCE), freedom) + POWER) * error
+            // The length of the interval varies too: quantile of a noncentral Student distribution, by its normal approximation.
+            let t = student_t_quantile(f64::midpoint(1.0, CONFIDENCE), freedom);
+            (t * (1.0 - 0.25 / freedom) + POWER * (1.0 + t * t / (2.0 * freedom)).sqrt()) * error
         } else {
             0.0
         };
