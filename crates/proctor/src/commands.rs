@@ -4,6 +4,7 @@ mod action_args;
 mod agent;
 mod approve;
 mod assert;
+mod atp;
 mod audit;
 mod bench;
 mod demo;
@@ -81,6 +82,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Agent(command) => agent::run(&context, &command),
         Command::Op(command) => agent::run_op(&context, &command),
         Command::Test(arguments) => test::run(&context, &directory, &arguments),
+        Command::Atp(command) => atp::run(&context, &directory, &command),
         Command::Assert(arguments) => assert::run(&context, &arguments),
         Command::Names { dir, attest } => names::run(&context, dir.as_deref(), attest.as_deref()),
         Command::Completion { .. } => Ok(OK),

@@ -18,6 +18,7 @@ use crate::secrets::Secrets;
 use crate::suite::TestCase;
 use crate::supervision::{Bounds, Crossing, Supervision};
 
+pub(crate) use process::{crash, ended, take_pipes};
 pub use request::{RunIdentity, build_request};
 
 /// Time in which output is still read after the end of an agent.

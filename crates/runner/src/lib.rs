@@ -16,6 +16,7 @@
 //! ```
 
 pub mod agent;
+pub mod agent_check;
 pub mod checks;
 pub mod execute;
 pub mod folder;

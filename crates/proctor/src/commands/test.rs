@@ -160,10 +160,19 @@ fn agent(suite: &Suite, directory: &Path, arguments: &TestArgs) -> Result<Agent,
             ));
         }
     };
+    resolve_agent(given, &suite.agents, directory)
+}
+
+/// The agent of a name or an address.
+pub(super) fn resolve_agent(
+    given: &str,
+    named: &[proctor_runner::suite::Agent],
+    directory: &Path,
+) -> Result<Agent, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_program = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
     let around = agent::Surroundings { directory, is_file: &|path| path.is_file(), is_program: &is_program };
-    resolve(given, &suite.agents, &around).map_err(|error| Failure::from(format!("--agent: {error}")))
+    resolve(given, named, &around).map_err(|error| Failure::from(format!("agent: {error}")))
 }
 
 async fn execute(
@@ -175,16 +184,7 @@ async fn execute(
     agent: &Agent,
 ) -> Result<SuiteResult, Failure> {
     let scratch = scratch()?;
-    let mode = match arguments.sandbox {
-        SandboxArg::Auto => Mode::Auto,
-        SandboxArg::Require => Mode::Require,
-        SandboxArg::Off => Mode::Off,
-    };
-    let sandbox = Sandbox::new(mode, Features::all(), &scratch)
-        .map_err(|error| Failure::from(format!("the sandbox cannot be used: {error}")))?;
-    for (protection, reason) in sandbox.protections().missing() {
-        output::note(&format!("not protected: {protection} ({reason})"));
-    }
+    let sandbox = sandbox(arguments.sandbox, &scratch)?;
     let (interrupt, interrupted) = tokio::sync::watch::channel(false);
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
@@ -213,8 +213,23 @@ async fn execute(
     Ok(run_suite(suite, agent, &options, &around, &SystemRandomness, &mut finished).await)
 }
 
+/// The sandbox; protections that it lacks are named.
+pub(super) fn sandbox(mode: SandboxArg, scratch: &Path) -> Result<Sandbox, Failure> {
+    let mode = match mode {
+        SandboxArg::Auto => Mode::Auto,
+        SandboxArg::Require => Mode::Require,
+        SandboxArg::Off => Mode::Off,
+    };
+    let sandbox = Sandbox::new(mode, Features::all(), scratch)
+        .map_err(|error| Failure::from(format!("the sandbox cannot be used: {error}")))?;
+    for (protection, reason) in sandbox.protections().missing() {
+        output::note(&format!("not protected: {protection} ({reason})"));
+    }
+    Ok(sandbox)
+}
+
 /// Folder for the runs' folders, private to this user. What a killed process left there is removed.
-fn scratch() -> Result<PathBuf, Failure> {
+pub(super) fn scratch() -> Result<PathBuf, Failure> {
     let folder = std::env::temp_dir().join(format!("proctor-runs-{}", rustix::process::getuid().as_raw()));
     proctor_system::private::create_folder(&folder).map_err(|error| Failure::from(error.to_string()))?;
     sweep(&folder).map_err(|error| Failure::from(error.to_string()))?;
@@ -222,7 +237,7 @@ fn scratch() -> Result<PathBuf, Failure> {
 }
 
 /// Paths that no agent may reach: state, credentials, the suite.
-fn hidden(context: &Context, suite_file: &Path) -> Vec<PathBuf> {
+pub(super) fn hidden(context: &Context, suite_file: &Path) -> Vec<PathBuf> {
     let home: OsString = std::env::var_os("HOME").unwrap_or_default();
     let mut hidden: Vec<PathBuf> = vec![context.config.engine.state.clone(), suite_file.to_owned()];
     if !home.is_empty() {
