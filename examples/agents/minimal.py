@@ -63,8 +63,15 @@ def check(request):
     if not isinstance(request.get("task_id"), str) or not request["task_id"]:
         raise InvalidRequest("`task_id` is missing")
     task = request.get("task")
-    if not isinstance(task, dict) or not isinstance(task.get("description"), str):
+    if not isinstance(task, dict) or not isinstance(task.get("description"), str) or not task["description"]:
         raise InvalidRequest("`task.description` is missing")
+    constraints = request.get("constraints") or {}
+    if not isinstance(constraints, dict):
+        raise InvalidRequest("`constraints` is no object")
+    for name in ("max_steps", "max_tokens", "timeout_seconds"):
+        limit = constraints.get(name)
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise InvalidRequest(f"`constraints.{name}` is no positive integer")
 
 
 def execute(request, events):

@@ -3,6 +3,7 @@
 mod agents;
 mod approvals;
 mod assertions;
+mod atp;
 mod help;
 mod policy;
 mod records;
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 pub use self::agents::{AgentCommand, OpArgs, OpCommand, OrderArgs};
 pub use self::approvals::{ApproveCommand, ApproverDecisionArgs};
 pub use self::assertions::AssertArgs;
+pub use self::atp::AtpCommand;
 pub use self::policy::{ActionArgs, PolicyCommand};
 pub use self::records::{AuditCommand, FilterArgs, SessionCommand};
 pub use self::serving::{AhpArgs, AssemblyArgs, AssemblyModeArg, InitArgs, ServeArgs, Starter};
@@ -141,6 +143,9 @@ pub enum Command {
     /// List, show, compare and export suite runs.
     #[command(subcommand, after_help = "Example:\n  proctor runs list")]
     Runs(RunsCommand),
+    /// Validate messages of the Agent Test Protocol, print its schemas, and check agents that speak it.
+    #[command(subcommand, after_help = "Example:\n  proctor atp schema request")]
+    Atp(AtpCommand),
     /// Check a trace or a recorded session against assertions; exit 0 if they hold, 10 if not.
     #[command(after_help = "Example:\n  proctor assert --trace trace.json --assertions assertions.yaml")]
     Assert(AssertArgs),

@@ -4,6 +4,7 @@ mod action_args;
 mod agent;
 mod approve;
 mod assert;
+mod atp;
 mod audit;
 mod bench;
 mod demo;
@@ -83,6 +84,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Op(command) => agent::run_op(&context, &command),
         Command::Test(arguments) => test::run(&context, &directory, &arguments),
         Command::Runs(command) => runs::run(&context, &command),
+        Command::Atp(command) => atp::run(&context, &directory, &command),
         Command::Assert(arguments) => assert::run(&context, &arguments),
         Command::Names { dir, attest } => names::run(&context, dir.as_deref(), attest.as_deref()),
         Command::Completion { .. } => Ok(OK),

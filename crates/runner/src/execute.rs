@@ -20,6 +20,7 @@ use crate::suite::TestCase;
 use crate::supervision::{Bounds, Crossing, Supervision};
 use crate::tools::{PlacedCall, SeenEvent, ToolCall, ToolCallStatus, ToolEndpoint, merge};
 
+pub(crate) use process::{crash, ended, take_pipes};
 pub use request::{RunIdentity, build_request};
 
 /// Time in which output is still read after the end of an agent.

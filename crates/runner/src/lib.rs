@@ -17,6 +17,7 @@
 //! ```
 
 pub mod agent;
+pub mod agent_check;
 pub mod checks;
 pub mod comparison;
 pub mod execute;

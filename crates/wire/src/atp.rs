@@ -26,6 +26,7 @@ pub mod event;
 pub mod limits;
 pub mod schema;
 pub mod tool;
+pub mod validate;
 
 mod check;
 mod error_code;

@@ -32,6 +32,10 @@ const GROUPS: &[(&str, &[(&str, &str)])] = &[
             ("test", "Run a suite of tests against an agent; exit 0 if it passes, 10 if not"),
             ("runs", "List, show, compare and export suite runs"),
             (
+                "atp",
+                "Validate messages of the Agent Test Protocol, print its schemas, and check agents that speak it",
+            ),
+            (
                 "assert",
                 "Check a trace or a recorded session against assertions; exit 0 if they hold, 10 if not",
             ),

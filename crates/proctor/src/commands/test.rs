@@ -149,6 +149,16 @@ fn agents(
     if given.len() > 2 {
         return Err("`--agent` is given more than twice; two agents can be compared".into());
     }
+    given.into_iter().map(|given| resolve_agent(context, given, &suite.agents, directory)).collect()
+}
+
+/// The agent of a name or an address.
+pub(super) fn resolve_agent(
+    context: &Context,
+    given: &str,
+    named: &[proctor_runner::suite::Agent],
+    directory: &Path,
+) -> Result<Agent, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_program = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
     let around = agent::Surroundings {
@@ -160,8 +170,7 @@ fn agents(
             directory: context.config.file.as_deref().and_then(Path::parent),
         },
     };
-    let resolved = given.into_iter().map(|given| resolve(given, &suite.agents, &around));
-    resolved.collect::<Result<_, _>>().map_err(|error| Failure::from(format!("--agent: {error}")))
+    resolve(given, named, &around).map_err(|error| Failure::from(format!("agent: {error}")))
 }
 
 async fn execute(
@@ -173,16 +182,7 @@ async fn execute(
 ) -> Result<SuiteResult, Failure> {
     let Plan { suite, suite_file, digest, selected, agent } = plan;
     let scratch = scratch()?;
-    let mode = match arguments.sandbox {
-        SandboxArg::Auto => Mode::Auto,
-        SandboxArg::Require => Mode::Require,
-        SandboxArg::Off => Mode::Off,
-    };
-    let sandbox = Sandbox::new(mode, Features::all(), &scratch)
-        .map_err(|error| Failure::from(format!("the sandbox cannot be used: {error}")))?;
-    for (protection, reason) in sandbox.protections().missing() {
-        output::note(&format!("not protected: {protection} ({reason})"));
-    }
+    let sandbox = sandbox(arguments.sandbox, &scratch)?;
     let (interrupt, interrupted) = tokio::sync::watch::channel(false);
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
@@ -231,8 +231,23 @@ fn judges(suite: &Suite) -> Result<Option<Arc<dyn Judges>>, Failure> {
     Ok(Some(Arc::new(EngineJudges::new(evaluator, SystemRandomness))))
 }
 
+/// The sandbox; protections that it lacks are named.
+pub(super) fn sandbox(mode: SandboxArg, scratch: &Path) -> Result<Sandbox, Failure> {
+    let mode = match mode {
+        SandboxArg::Auto => Mode::Auto,
+        SandboxArg::Require => Mode::Require,
+        SandboxArg::Off => Mode::Off,
+    };
+    let sandbox = Sandbox::new(mode, Features::all(), scratch)
+        .map_err(|error| Failure::from(format!("the sandbox cannot be used: {error}")))?;
+    for (protection, reason) in sandbox.protections().missing() {
+        output::note(&format!("not protected: {protection} ({reason})"));
+    }
+    Ok(sandbox)
+}
+
 /// Folder for the runs' folders, private to this user. What a killed process left there is removed.
-fn scratch() -> Result<PathBuf, Failure> {
+pub(super) fn scratch() -> Result<PathBuf, Failure> {
     let folder = std::env::temp_dir().join(format!("proctor-runs-{}", rustix::process::getuid().as_raw()));
     proctor_system::private::create_folder(&folder).map_err(|error| Failure::from(error.to_string()))?;
     sweep(&folder).map_err(|error| Failure::from(error.to_string()))?;
@@ -240,7 +255,7 @@ fn scratch() -> Result<PathBuf, Failure> {
 }
 
 /// Paths that no agent may reach: state, credentials, the suite.
-fn hidden(context: &Context, suite_file: &Path) -> Vec<PathBuf> {
+pub(super) fn hidden(context: &Context, suite_file: &Path) -> Vec<PathBuf> {
     let home: OsString = std::env::var_os("HOME").unwrap_or_default();
     let mut hidden: Vec<PathBuf> = vec![context.config.engine.state.clone(), suite_file.to_owned()];
     if !home.is_empty() {

@@ -119,6 +119,8 @@ const EXAMPLE_CODES: &[(&str, i32)] = &[
     ("policy explain", 11),
     // No agent has registered in the prepared folder.
     ("agent deregister", 1),
+    // The prepared agent answers anything, also what it should refuse.
+    ("atp check-agent", 10),
 ];
 
 /// The approval id that examples show; the test puts the prepared one in its place.
@@ -152,6 +154,7 @@ id=$(sed 's/.*"task_id":"\([^"]*\)".*/\1/')
 echo '{"version":"1.0","task_id":"'"$id"'","status":"completed","artifacts":[{"type":"file","path":"a.txt","content":"hello"}],"metrics":{}}'
 END
 chmod +x agent.sh
+echo '{"version":"1.0","task_id":"t","status":"completed","artifacts":[],"metrics":{}}' > response.json
 echo '{"trace_id":"t","steps":[{"type":"tool_call","name":"lookup"}],"output":{"message":"Done."}}' > trace.json
 echo '[{"type":"trace","spec":{"check":"required_tools","tools":["lookup"]}}]' > assertions.yaml
 proctor approve list --json

@@ -3,6 +3,7 @@
 #[path = "../../../policy/tests/it/any_input.rs"]
 mod any_input;
 pub mod assembly;
+pub mod atp;
 pub mod attest;
 
 use std::time::{Duration, Instant};

@@ -26,6 +26,7 @@ mod assembly_gateway;
 mod assembly_runtime;
 mod assembly_vectors_policy;
 mod assert_cli;
+mod atp_cli;
 mod attest_client;
 mod attest_hostile;
 mod attest_models;

@@ -59,7 +59,7 @@ pub(super) async fn execute(
 }
 
 /// The reason why a program that ended by itself counts as crashed.
-pub(super) fn crash(status: ProcessStatus) -> Option<String> {
+pub(crate) fn crash(status: ProcessStatus) -> Option<String> {
     match status {
         ProcessStatus::Exited(0) => None,
         ProcessStatus::Exited(code) => Some(format!("the agent exited with status {code}")),
@@ -102,7 +102,9 @@ fn specification(context: &RunContext<'_>, program: &ProcessSpec, limit: Duratio
     spec.inherit(context.variables.iter().cloned())
 }
 
-fn take_pipes(process: &mut Process) -> std::io::Result<(pipe::Sender, pipe::Receiver, pipe::Receiver)> {
+pub(crate) fn take_pipes(
+    process: &mut Process,
+) -> std::io::Result<(pipe::Sender, pipe::Receiver, pipe::Receiver)> {
     let missing = || std::io::Error::other("a pipe is missing");
     Ok((
         pipe::Sender::from_owned_fd(process.stdin.take().ok_or_else(missing)?)?,
@@ -112,7 +114,7 @@ fn take_pipes(process: &mut Process) -> std::io::Result<(pipe::Sender, pipe::Rec
 }
 
 /// Becomes ready when the program has ended; processes that it started may still hold its output open.
-fn ended(process: &Process) -> std::io::Result<impl Future<Output = ()> + use<>> {
+pub(crate) fn ended(process: &Process) -> std::io::Result<impl Future<Output = ()> + use<>> {
     let descriptor: OwnedFd = process.events().try_clone_to_owned()?;
     // A thread waits, because tokio registers foreign descriptors only in unsafe code. It ends with the run at the latest.
     let waiting = tokio::task::spawn_blocking(move || {

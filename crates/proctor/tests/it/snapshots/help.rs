@@ -15,6 +15,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("session", "help_session"),
     ("audit", "help_audit"),
     ("policy", "help_policy"),
+    ("atp", "help_atp"),
     ("assert", "help_assert"),
     ("names", "help_names"),
     ("completion", "help_completion"),
