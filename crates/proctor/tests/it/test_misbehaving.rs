@@ -52,10 +52,10 @@ fn suite(kinds: &[Kind]) -> String {
     let mut suite = "test_suite: misbehaving\ntests:\n".to_owned();
     for Kind { id, seconds, .. } in kinds {
         let strict = id.contains("strict");
-        write!(
+        writeln!(
             suite,
             "- {{id: {id}, name: {id}, task: {{description: Misbehave}}, constraints: {{timeout_seconds: {seconds}}}, \
-             environment: {{KIND: {id}}}, public: [KIND], strict: {strict}, assertions: [{{type: no_errors}}]}}\n"
+             environment: {{KIND: {id}}}, public: [KIND], strict: {strict}, assertions: [{{type: no_errors}}]}}"
         )
         .unwrap();
     }
