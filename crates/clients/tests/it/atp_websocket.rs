@@ -8,6 +8,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::support::atp::{
     EVENT, REQUEST, RESPONSE, RawAgent, Transcript, client, closed, executed, reply, reset,
@@ -52,7 +54,6 @@ async fn events_and_response_are_text_messages() {
     let got = said(vec![
         Message::text(EVENT),
         Message::Ping(Bytes::from_static(b"alive")),
-        Message::binary(vec![1, 2, 3]),
         Message::text(RESPONSE),
     ])
     .await;
@@ -71,6 +72,20 @@ async fn two_responses_are_both_delivered() {
 async fn a_close_without_a_response_is_an_error() {
     let got = said(vec![Message::text(EVENT), Message::Close(None)]).await;
     assert_eq!(got.messages.len(), 1);
+    assert_eq!(got.error(), ExecuteError::ClosedBeforeResponse);
+}
+
+#[tokio::test]
+async fn binary_messages_and_codes_of_errors_are_named() {
+    let got = said(vec![Message::binary(RESPONSE)]).await;
+    let expected = "a binary message came where a text was expected";
+    assert_eq!(got.error(), ExecuteError::Transport(expected.to_owned()));
+    let frame = CloseFrame { code: CloseCode::Error, reason: "out of memory".into() };
+    let got = said(vec![Message::text(EVENT), Message::Close(Some(frame))]).await;
+    let reason = "out of memory".to_owned();
+    assert_eq!(got.error(), ExecuteError::ClosedWithCode { code: 1011, reason });
+    let frame = CloseFrame { code: CloseCode::Away, reason: "".into() };
+    let got = said(vec![Message::Close(Some(frame))]).await;
     assert_eq!(got.error(), ExecuteError::ClosedBeforeResponse);
 }
 

@@ -22,6 +22,9 @@ const SERVER: &str = include_str!("test_misbehaving/server.py");
 /// The kind that behaves. It answers when it is told to, so that everything can be counted while nothing else runs.
 const CALM: &str = "calm";
 
+/// Runs at a time.
+const PARALLEL: usize = 8;
+
 /// Time for something that is about to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -49,10 +52,10 @@ fn suite(kinds: &[Kind]) -> String {
     let mut suite = "test_suite: misbehaving\ntests:\n".to_owned();
     for Kind { id, seconds, .. } in kinds {
         let strict = id.contains("strict");
-        write!(
+        writeln!(
             suite,
             "- {{id: {id}, name: {id}, task: {{description: Misbehave}}, constraints: {{timeout_seconds: {seconds}}}, \
-             environment: {{KIND: {id}}}, public: [KIND], strict: {strict}, assertions: [{{type: no_errors}}]}}\n"
+             environment: {{KIND: {id}}}, public: [KIND], strict: {strict}, assertions: [{{type: no_errors}}]}}"
         )
         .unwrap();
     }
@@ -90,7 +93,8 @@ impl Bench {
         // Closes the gate of a run before.
         let _ = std::fs::remove_file(self.path("gate"));
         let mut proctor = Command::new(crate::support::binary())
-            .args(["test", "suite.yaml", "--agent", agent, "--parallel", "8", "--json"])
+            .args(["test", "suite.yaml", "--agent", agent, "--json"])
+            .args(["--parallel", &PARALLEL.to_string()])
             .current_dir(self.folder.path())
             .env("TMPDIR", self.path("tmp"))
             .stdout(Stdio::piped())
@@ -139,12 +143,20 @@ impl Bench {
     }
 
     fn count(&self, proctor: &Child, tasks: &str) -> Held {
-        let mut descriptors = BTreeMap::new();
+        let mut descriptors: BTreeMap<String, usize> = BTreeMap::new();
         for entry in std::fs::read_dir(format!("/proc/{}/fd", proctor.id())).unwrap().flatten() {
             let Ok(target) = std::fs::read_link(entry.path()) else { continue };
-            // Sockets and pipes have numbers of their own.
-            let kind = target.to_string_lossy().split(':').next().unwrap_or_default().to_owned();
+            // Sockets, pipes and lock files have numbers of their own.
+            let target = target.to_string_lossy();
+            let kind =
+                if target.starts_with('/') { "file" } else { target.split(':').next().unwrap_or_default() };
+            let kind = kind.to_owned();
             *descriptors.entry(kind).or_default() += 1;
+        }
+        // Namespaces are kept for the next run, one for each that was running at the same time.
+        for kind in ["net", "user"] {
+            let kept: usize = descriptors.remove(kind).unwrap_or_default();
+            assert!(kept <= PARALLEL, "{kept} namespaces");
         }
         let children = std::fs::read_dir(tasks).unwrap().flatten().map(|task| {
             let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
