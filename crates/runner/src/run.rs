@@ -317,7 +317,8 @@ fn conclude(
         },
         measures: execution.measures,
         warnings,
-        took: execution.took,
+        // Milliseconds, as in reports: statistics of a stored result are those of the original.
+        took: Duration::from_millis(u64::try_from(execution.took.as_millis()).unwrap_or(u64::MAX)),
         earlier_attempts: Vec::new(),
     }
 }

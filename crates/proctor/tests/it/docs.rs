@@ -155,6 +155,7 @@ echo '{"version":"1.0","task_id":"'"$id"'","status":"completed","artifacts":[{"t
 END
 chmod +x agent.sh
 echo '{"version":"1.0","task_id":"t","status":"completed","artifacts":[],"metrics":{}}' > response.json
+proctor test suite.yaml --agent stdio:./agent.sh > /dev/null 2>&1
 echo '{"trace_id":"t","steps":[{"type":"tool_call","name":"lookup"}],"output":{"message":"Done."}}' > trace.json
 echo '[{"type":"trace","spec":{"check":"required_tools","tools":["lookup"]}}]' > assertions.yaml
 proctor approve list --json

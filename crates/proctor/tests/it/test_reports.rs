@@ -81,7 +81,7 @@ fn every_format_is_written_and_says_the_same() {
         (Some("failed"), Some("suite.yaml"))
     );
     let protections = written["isolation"]["protections"].as_array().unwrap();
-    assert_eq!(protections.len(), 9, "{written}");
+    assert_eq!(protections.len(), 10, "{written}");
     let junit = bench.read("a.xml");
     assert!(junit.contains(r#"tests="2""#) && junit.contains(r#"failures="1""#), "{junit}");
     assert!(junit.contains("Says &lt;hello&gt;"), "{junit}");
@@ -136,14 +136,20 @@ fn several_runs_have_statistics_and_flaky_tests_are_named() {
 
 #[test]
 fn a_regression_against_a_stored_result_exits_10() {
-    let bench = Bench::new(&SUITE.replace("    task:", "    pass_rate: 0\n    task:"));
+    let bench = Bench::new(SUITE);
     let runs = ["--runs", "8", "--parallel", "2", "--sandbox", "off"];
     let with = |more: &[&'static str]| [&runs[..], more].concat();
     let (code, _, stderr) = bench.told(&with(&["--agent", GOOD, "--report", "json=base.json"]));
     assert_eq!(code, 0, "{stderr}");
     let worse = with(&["--agent", HALF, "--baseline", "base.json"]);
-    let (code, stdout, _) = bench.told(&worse);
-    assert_eq!(code, 0, "only `--fail-on-regression` makes the comparison count: {stdout}");
+    let (code, stdout, _) = bench.told(&[&worse[..], &["--json"]].concat());
+    let json: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(
+        (code, json["conclusion"].as_str()),
+        (10, Some("failed")),
+        "only `--fail-on-regression` makes the comparison count: {json}"
+    );
+    let (_, stdout, _) = bench.told(&worse);
     assert!(stdout.contains("worse: bye") && stdout.contains("a regression is shown, of bye"), "{stdout}");
     let (code, stdout, _) = bench.told(&[&worse[..], &["--fail-on-regression", "--json"]].concat());
     let json: Value = serde_json::from_str(&stdout).unwrap();

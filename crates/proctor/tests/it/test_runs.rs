@@ -345,12 +345,14 @@ fn a_killed_suite_run_is_resumed_and_every_test_ends_once() {
             if started {
                 command.arg("--resume");
             }
-            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let errors = std::fs::File::create(bench.path().join("errors")).unwrap();
+            let mut child = command.stdout(Stdio::null()).stderr(errors).spawn().unwrap();
             let moment = std::time::Duration::from_millis(random.next_u64() % 250);
             // The moment itself is what is random here; nothing waits for anything.
             std::thread::sleep(moment);
             if let Some(status) = child.try_wait().unwrap() {
-                assert_eq!(status.code(), Some(0));
+                let errors = std::fs::read_to_string(bench.path().join("errors")).unwrap();
+                assert_eq!(status.code(), Some(0), "{errors}");
                 break;
             }
             child.kill().unwrap();

@@ -119,7 +119,9 @@ fn baseline(
 ) -> Result<Option<SuiteResult>, Failure> {
     let Some(path) = &arguments.baseline else { return Ok(None) };
     let failure = |error: &dyn std::fmt::Display| Failure::from(format!("{}: {error}", path.display()));
-    let mut baseline = match path.to_str().filter(|_| !path.exists()) {
+    // Identifiers have neither dots nor slashes.
+    let is_name = |text: &&str| !path.exists() && !text.contains(['.', '/']);
+    let mut baseline = match path.to_str().filter(is_name) {
         Some(named) => store::recorded(context, named)?,
         None => read(path)?,
     };
