@@ -162,6 +162,10 @@ fn item(text: Vec<u8>, origin: Origin) -> Result<Option<Item>, ExecuteError> {
 }
 
 fn failed(status: &Status) -> ExecuteError {
+    // The transport library has no other sign for a message over its limit than this status of its own.
+    if status.code() == Code::OutOfRange && status.message().contains("decoded message length too large") {
+        return ExecuteError::TooLong;
+    }
     // A status that the agent sent has no source; one that has is about the connection.
     let Some(source) = status.source() else {
         let message = start_of(status.message().as_bytes(), STATUS_TEXT);
