@@ -219,6 +219,29 @@ fn defect_17_the_samples_load() {
     }
 }
 
+/// A setting that this version does not have is refused, not ignored. Comparisons of time are for `--baseline`, not for an assertion that
+/// never fires.
+#[test]
+fn defect_20_settings_are_honoured_or_refused() {
+    let bench = Bench::new("  assertions: [{type: performance, config: {max_regression: 0.1}}]", "answer");
+    let output = bench.run(&["--agent", "nop"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("`performance`"), "{said}");
+    let bench = Bench::new("  assertions: [{type: no_errors}]", "echo started >&2; exit 1");
+    let suite = std::fs::read_to_string(bench.path("suite.yaml")).unwrap();
+    let agents =
+        "agents: [{name: mine, type: cli, config: {command: sh, args: [agent.sh], retry_count: 2}}]\n";
+    std::fs::write(bench.path("suite.yaml"), suite.replace("tests:\n", &format!("{agents}tests:\n")))
+        .unwrap();
+    let output = bench.run(&["--json"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let is_refused = output.status.code() == Some(1) && said.contains("`retry_count`");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let attempts = result["tests"][0]["runs"].as_array().map_or(0, Vec::len);
+    assert!(is_refused || attempts == 3, "{said}{result:#}");
+}
+
 /// Not a defect of others: the agent that people begin with works.
 #[test]
 fn the_minimal_agent_of_the_examples_passes() {
