@@ -6,7 +6,7 @@ mod words;
 
 use proctor_core::json::Json;
 
-use crate::results::{SuiteResult, TestResult, points};
+use crate::results::{SuiteResult, TestResult, points, run_seconds};
 use crate::scoring::Verdict as RunVerdict;
 use crate::statistics::{Comparison, Quantity, Regression, Rule, TestRuns, Verdict};
 
@@ -168,7 +168,7 @@ fn test_runs(test: &TestResult) -> TestRuns {
         name: test.id.clone(),
         scores: evaluated().filter_map(points).collect(),
         costs: evaluated().filter_map(|run| run.measures.cost_usd).collect(),
-        latencies: evaluated().map(|run| run.took.as_secs_f64()).collect(),
+        latencies: evaluated().map(run_seconds).collect(),
         successes: u32::try_from(count(RunVerdict::Passed)).unwrap_or(u32::MAX),
         failures: u32::try_from(count(RunVerdict::Failed)).unwrap_or(u32::MAX),
     }

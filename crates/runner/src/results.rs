@@ -171,6 +171,15 @@ pub fn points(run: &RunResult) -> Option<f64> {
     }
 }
 
+/// Duration of a run in seconds, to the microsecond that documents keep: a result has the same statistics after it was read back.
+pub fn run_seconds(run: &RunResult) -> f64 {
+    seconds(run.took)
+}
+
+fn seconds(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1e6
+}
+
 /// Reasons why a run did not pass: the error, then each check that does not hold. Empty if it passed.
 pub fn reasons(run: &RunResult) -> Vec<String> {
     let mut reasons = Vec::new();

@@ -134,7 +134,7 @@ fn numbers(statistics: &SuiteStatistics) -> Markup {
                 dd {
                     (format!("{:.2}", score.mean))
                     @if let Some(interval) = score.interval {
-                        " (95 %: " (format!("{:.2}", interval.low)) " to " (format!("{:.2}", interval.high)) ")"
+                        " (95 %: " (format!("{:.2}", interval.low.max(0.0))) " to " (format!("{:.2}", interval.high.min(100.0))) ")"
                     }
                 }
                 @if let Some(deviation) = score.deviation {

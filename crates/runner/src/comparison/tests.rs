@@ -45,6 +45,7 @@ fn a_loss_that_is_shown_is_named() {
     assert_eq!(comparison.conclusion(), Conclusion::Regression);
     assert_eq!(comparison.tests(Verdict::Worse).collect::<Vec<_>>(), ["falls"]);
     let says = comparison.sentences();
+    assert_eq!(says[0], "compared with old.json: worse in 1 test");
     assert!(says.contains(&"worse: falls".to_owned()), "{says:?}");
     assert_eq!(says.last().unwrap(), "a regression is shown, of falls");
     assert_eq!(comparison.means[0].score_before, Some(90.0));

@@ -47,17 +47,28 @@ impl BaselineComparison {
         }
         for (runs, of) in [(self.left_out.0, "the baseline"), (self.left_out.1, "this result")] {
             if runs > 0 {
-                says.push(format!("left out: {runs} runs of {of} that could not be evaluated"));
+                says.push(format!("left out: {} of {of} that could not be evaluated", counted(runs, "run")));
             }
         }
         says.push(self.decision());
         says
     }
 
+    /// The verdict on the suite; if that shows nothing, on single tests.
     fn verdict_sentence(&self) -> String {
-        match self.statistics.verdict {
+        let suite = self.statistics.verdict;
+        if matches!(suite, Verdict::Better | Verdict::Worse) {
+            return verdict_word(suite).to_owned();
+        }
+        for verdict in [Verdict::Worse, Verdict::Better] {
+            let count = self.tests(verdict).count();
+            if count > 0 {
+                return format!("{} in {}", verdict_word(verdict), counted(count, "test"));
+            }
+        }
+        match suite {
             Verdict::NotEnoughRuns => "not enough runs to tell".to_owned(),
-            verdict => verdict_word(verdict).to_owned(),
+            other => verdict_word(other).to_owned(),
         }
     }
 
@@ -81,7 +92,7 @@ impl BaselineComparison {
                 let why = match interval {
                     Some(interval) if interval.low <= -margin => format!(
                         "the mean score changed by {} points, which reaches a loss of {margin}",
-                        range(*interval, 1.0)
+                        range(*interval, 1.0, 100.0)
                     ),
                     Some(_) => "so few runs cannot show any loss".to_owned(),
                     None => "the change of the mean score has no interval".to_owned(),
@@ -100,8 +111,13 @@ impl BaselineComparison {
 
 fn effect_sentence(effect: &SuiteEffect) -> String {
     let (factor, unit) = unit(effect.quantity);
-    let interval =
-        effect.interval.map_or_else(String::new, |interval| format!(" (95 %: {})", range(interval, factor)));
+    let most = match effect.quantity {
+        Quantity::Score | Quantity::Success => 100.0,
+        Quantity::Cost | Quantity::Latency => f64::INFINITY,
+    };
+    let interval = effect
+        .interval
+        .map_or_else(String::new, |interval| format!(" (95 %: {})", range(interval, factor, most)));
     let p = effect.adjusted_p.map_or_else(String::new, |p| format!(", {}", p_value(p)));
     format!(
         "{}: {} {unit}{interval}{p}: {}",
@@ -116,8 +132,15 @@ fn p_value(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
-fn range(interval: Interval, factor: f64) -> String {
-    format!("{} to {}", signed(factor * interval.low), signed(factor * interval.high))
+/// An interval in the unit of people, cut at the largest change that is possible.
+fn range(interval: Interval, factor: f64, most: f64) -> String {
+    let end = |value: f64| signed((factor * value).clamp(-most, most));
+    format!("{} to {}", end(interval.low), end(interval.high))
+}
+
+/// A number with its noun.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A number with its sign, and more digits if it is small.

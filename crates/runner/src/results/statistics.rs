@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::{SuiteResult, TestResult};
+use super::{SuiteResult, TestResult, run_seconds};
 use crate::scoring::Verdict;
-use crate::statistics::{Stability, SuccessRate, Summary};
+use crate::statistics::{Interval, Stability, SuccessRate, Summary};
 
 /// Numbers of runs that `pass@k` and `pass^k` are given for, as far as there are so many runs.
 const KS: [u32; 11] = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000];
@@ -86,7 +86,7 @@ impl TestResult {
     pub fn statistics(&self) -> TestStatistics {
         let evaluated = || self.runs.iter().filter(|run| run.verdict != Verdict::Error);
         let costs: Vec<f64> = evaluated().filter_map(|run| run.measures.cost_usd).collect();
-        let durations: Vec<f64> = evaluated().map(|run| run.took.as_secs_f64()).collect();
+        let durations: Vec<f64> = evaluated().map(run_seconds).collect();
         let score = Summary::of(&self.points());
         let success = rate(self.passes(), self.runs.len());
         TestStatistics {
@@ -110,10 +110,7 @@ impl TestStatistics {
         let success = self.success.filter(|success| success.runs > 1)?;
         if let Some((score, interval)) = self.score.and_then(|score| Some((score, score.interval?))) {
             let deviation = score.deviation.unwrap_or_default();
-            parts.push(format!(
-                "score {:.1} ± {deviation:.1} (95 %: {:.1} to {:.1})",
-                score.mean, interval.low, interval.high
-            ));
+            parts.push(format!("score {:.1} ± {deviation:.1} (95 %: {})", score.mean, of_scores(interval)));
         }
         parts.push(format!(
             "success {:.0} % (95 %: {:.0} to {:.0})",
@@ -177,17 +174,23 @@ impl SuiteStatistics {
         let success = self.success.filter(|_| self.runs > self.tests)?;
         let mut parts = Vec::new();
         if let Some(score) = self.score {
-            let interval = score.interval.map_or_else(String::new, |interval| {
-                format!(" (95 %: {:.1} to {:.1})", interval.low, interval.high)
-            });
+            let interval = score
+                .interval
+                .map_or_else(String::new, |interval| format!(" (95 %: {})", of_scores(interval)));
             parts.push(format!("mean score {:.1}{interval}", score.mean));
         }
         parts.push(format!("{} of {} runs passed", success.successes, success.runs));
         if self.errors > 0 {
-            parts.push(format!("{} runs could not be evaluated", self.errors));
+            let noun = if self.errors == 1 { "run" } else { "runs" };
+            parts.push(format!("{} {noun} could not be evaluated", self.errors));
         }
         Some(parts.join(", "))
     }
+}
+
+/// An interval of scores, cut to the range that scores have.
+fn of_scores(interval: Interval) -> String {
+    format!("{:.1} to {:.1}", interval.low.clamp(0.0, 100.0), interval.high.clamp(0.0, 100.0))
 }
 
 fn rate(successes: usize, runs: usize) -> Option<SuccessRate> {

@@ -320,7 +320,7 @@ prop_compose! {
         cost in proptest::option::of(0.0..1e12_f64),
         steps in proptest::option::of(any::<u64>()),
         has_score in any::<bool>(),
-        took in 0_u64..10_000_000_000,
+        took in 0_u64..10_000_000_000_000,
         events in proptest::collection::vec((any::<String>(), any::<bool>()), 0..3),
     ) -> RunResult {
         let assertions: Vec<AssertionResult> =
@@ -339,7 +339,7 @@ prop_compose! {
             measures,
             score,
             shown_events,
-            took: Duration::from_micros(took),
+            took: Duration::from_nanos(took),
             ..run(number, verdict)
         }
     }

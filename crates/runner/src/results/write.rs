@@ -1,10 +1,8 @@
 //! The JSON document of a result.
 
-use std::time::Duration;
-
 use proctor_core::json::Json;
 
-use super::{SuiteResult, TestResult, ending_word, word};
+use super::{SuiteResult, TestResult, ending_word, run_seconds, seconds, word};
 use crate::checks::AssertionResult;
 use crate::run::RunResult;
 use crate::scoring::Verdict;
@@ -47,7 +45,7 @@ impl SuiteResult {
         json.with("summary", summary)
             .with("statistics", Json::from_type(&self.statistics()).unwrap_or(Json::Null))
             .with("interrupted", self.is_interrupted)
-            .with("duration_seconds", seconds(self.took))
+            .with("duration_seconds", number(seconds(self.took)))
             .with("isolation", self.isolation.to_json())
             .with("tests", self.tests.iter().map(|test| test_json(test, &mut left)).collect::<Vec<_>>())
     }
@@ -78,7 +76,7 @@ fn test_json(test: &TestResult, left: &mut usize) -> Json {
     if !test.runs.is_empty() {
         json.push("statistics", Json::from_type(&test.statistics()).unwrap_or(Json::Null));
     }
-    json.push("duration_seconds", seconds(test.took));
+    json.push("duration_seconds", number(seconds(test.took)));
     json.push("runs", test.runs.iter().map(|run| run_json(run, left)).collect::<Vec<_>>());
     json
 }
@@ -110,13 +108,13 @@ fn run_json(run: &RunResult, left: &mut usize) -> Json {
         measures.push("cost_usd", number(cost));
     }
     json.push("measures", measures);
-    json.push("duration_seconds", seconds(run.took));
+    json.push("duration_seconds", number(run_seconds(run)));
     if !run.earlier_attempts.is_empty() {
         let attempts = run.earlier_attempts.iter().map(|attempt| {
             Json::object()
                 .with("task_id", attempt.task_id.as_str())
                 .with("error", attempt.error.as_str())
-                .with("duration_seconds", seconds(attempt.took))
+                .with("duration_seconds", number(seconds(attempt.took)))
         });
         json.push("earlier_attempts", attempts.collect::<Vec<_>>());
     }
@@ -208,10 +206,6 @@ fn depth(value: &Json) -> usize {
 
 fn texts(texts: &[String]) -> Vec<Json> {
     texts.iter().map(|text| Json::from(text.as_str())).collect()
-}
-
-fn seconds(time: Duration) -> Json {
-    number((time.as_secs_f64() * 1000.0).round() / 1000.0)
 }
 
 fn number(value: f64) -> Json {

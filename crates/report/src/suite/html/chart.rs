@@ -69,7 +69,7 @@ pub(super) fn score(test: &TestResult) -> Markup {
     let interval =
         if test.runs.len() > 1 { test.statistics().score.and_then(|score| score.interval) } else { None };
     html! {
-        (bar(mean, test.verdict == Some(Verdict::Passed)))
+        (bar(mean, if test.verdict == Some(Verdict::Passed) { "pass" } else { "hard_fail" }))
         " " span.number { (format!("{mean:.2}")) }
         @if let Some(interval) = interval {
             span.quiet { (format!(" {:.1} to {:.1}", interval.low.max(0.0), interval.high.min(100.0))) }
@@ -77,9 +77,8 @@ pub(super) fn score(test: &TestResult) -> Markup {
     }
 }
 
-/// Bar of a score from 0 to 100.
-pub(super) fn bar(points: f64, is_good: bool) -> Markup {
-    let class = if is_good { "pass" } else { "hard_fail" };
+/// Bar of a score from 0 to 100, in the colour of a class.
+pub(super) fn bar(points: f64, class: &str) -> Markup {
     html! { span.bar { span.(class) style=(format!("width:{:.1}%", points.clamp(0.0, 100.0))) {} } }
 }
 

@@ -27,9 +27,26 @@ pub(super) fn section(comparison: &BaselineComparison, tests: &[TestResult]) -> 
         Verdict::NotEnoughRuns => 4,
         Verdict::NoDifference => 5,
     });
+    let more = rows.len().saturating_sub(MAX_ROWS);
+    rows.truncate(MAX_ROWS);
+    let is_plain = |verdict| matches!(verdict, Verdict::NoDifference | Verdict::NotEnoughRuns);
+    let (plain, changed): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(test, _)| is_plain(test.verdict));
     html! {
         h2 { "Compared with the baseline" }
         ul.says { @for sentence in comparison.sentences() { li { (prose(&line(&sentence, REASON))) } } }
+        @if !changed.is_empty() { (table(&changed, &names)) }
+        @if !plain.is_empty() {
+            details {
+                summary { (plain.len()) " tests without a difference that these runs show" }
+                (table(&plain, &names))
+            }
+        }
+        @if more > 0 { p.about { (more) " more tests are in the JSON report only." } }
+    }
+}
+
+fn table(rows: &[(&TestComparison, TestMeans)], names: &BTreeMap<&str, &str>) -> Markup {
+    html! {
         div.wide tabindex="0" role="region" aria-label="Differences to the baseline" {
             table.compared {
                 thead {
@@ -39,7 +56,7 @@ pub(super) fn section(comparison: &BaselineComparison, tests: &[TestResult]) -> 
                     }
                 }
                 tbody {
-                    @for (test, means) in rows.iter().take(MAX_ROWS) {
+                    @for (test, means) in rows {
                         tr {
                             td { span.mark.(class(test.verdict)) { (verdict_word(test.verdict)) } }
                             td.name {
@@ -48,17 +65,18 @@ pub(super) fn section(comparison: &BaselineComparison, tests: &[TestResult]) -> 
                                     " " span.mark.(class(verdict)) { (quantity_word(quantity)) " " (verdict_word(verdict)) }
                                 }
                             }
-                            td.score { (points(means.score_before, true)) }
-                            td.score { (points(means.score_after, test.verdict != Verdict::Worse)) }
-                            td.number { (percent(means.success_before)) " → " (percent(means.success_after)) }
-                            td.number { (number(of_score(test).and_then(|effect| effect.hedges_g), 2)) }
-                            td.number { (number(least_p(test), 3)) }
+                            td.score { (points(means.score_before, "quiet")) }
+                            td.score { (points(means.score_after, bar_class(test.verdict))) }
+                            td.number data-label="success" {
+                                (percent(means.success_before)) " → " (percent(means.success_after))
+                            }
+                            td.number data-label="g" { (number(of_score(test).and_then(|effect| effect.hedges_g), 2)) }
+                            td.number data-label="p" { (number(least_p(test), 3)) }
                         }
                     }
                 }
             }
         }
-        @if rows.len() > MAX_ROWS { p.about { (rows.len() - MAX_ROWS) " more tests are in the JSON report only." } }
     }
 }
 
@@ -81,9 +99,9 @@ fn least_p(test: &TestComparison) -> Option<f64> {
     values.filter_map(|effect| effect.adjusted_p).min_by(f64::total_cmp)
 }
 
-fn points(value: Option<f64>, is_good: bool) -> Markup {
+fn points(value: Option<f64>, class: &str) -> Markup {
     html! {
-        @if let Some(value) = value { (bar(value, is_good)) " " span.number { (format!("{value:.2}")) } } @else { "–" }
+        @if let Some(value) = value { (bar(value, class)) " " span.number { (format!("{value:.2}")) } } @else { "–" }
     }
 }
 
@@ -95,6 +113,15 @@ fn number(value: Option<f64>, digits: usize) -> String {
     value
         .filter(|value| value.is_finite())
         .map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// The class of a bar: only a difference that is shown has a colour.
+fn bar_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "pass",
+        Verdict::Worse => "hard_fail",
+        _ => "not_run",
+    }
 }
 
 fn class(verdict: Verdict) -> &'static str {
