@@ -140,7 +140,7 @@ pub enum Command {
     /// Run a suite of tests against an agent; exit 0 if it passes, 10 if not.
     #[command(after_help = "Example:\n  proctor test suite.yaml --agent stdio:./agent.sh")]
     Test(TestArgs),
-    /// Validate messages of the Agent Test Protocol, print its schemas, and check agents that speak it.
+    /// Validate messages of the Agent Test Protocol, print its schemas, and check agents.
     #[command(subcommand, after_help = "Example:\n  proctor atp schema request")]
     Atp(AtpCommand),
     /// Check a trace or a recorded session against assertions; exit 0 if they hold, 10 if not.

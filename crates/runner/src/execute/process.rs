@@ -97,7 +97,9 @@ fn specification(context: &RunContext<'_>, program: &ProcessSpec, limit: Duratio
     spec.inherit(context.variables.iter().cloned())
 }
 
-pub(crate) fn take_pipes(process: &mut Process) -> std::io::Result<(pipe::Sender, pipe::Receiver, pipe::Receiver)> {
+pub(crate) fn take_pipes(
+    process: &mut Process,
+) -> std::io::Result<(pipe::Sender, pipe::Receiver, pipe::Receiver)> {
     let missing = || std::io::Error::other("a pipe is missing");
     Ok((
         pipe::Sender::from_owned_fd(process.stdin.take().ok_or_else(missing)?)?,
