@@ -143,7 +143,7 @@ pub enum Command {
     /// List, show, compare and export suite runs.
     #[command(subcommand, after_help = "Example:\n  proctor runs list")]
     Runs(RunsCommand),
-    /// Validate messages of the Agent Test Protocol, print its schemas, and check agents that speak it.
+    /// Validate messages of the Agent Test Protocol, print its schemas, and check agents.
     #[command(subcommand, after_help = "Example:\n  proctor atp schema request")]
     Atp(AtpCommand),
     /// Check a trace or a recorded session against assertions; exit 0 if they hold, 10 if not.

@@ -164,10 +164,9 @@ impl TestResult {
 /// would make an agent better by the runs that it breaks off.
 pub fn points(run: &RunResult) -> Option<f64> {
     match (run.verdict, &run.score) {
-        (Verdict::Error, _) => None,
+        (Verdict::Error, _) | (Verdict::Passed, None) => None,
         (_, Some(score)) => Some(score.points),
         (Verdict::Failed, None) => Some(0.0),
-        (Verdict::Passed, None) => None,
     }
 }
 

@@ -31,10 +31,7 @@ const GROUPS: &[(&str, &[(&str, &str)])] = &[
             ("policy", "Lint, try and test policies"),
             ("test", "Run a suite of tests against an agent; exit 0 if it passes, 10 if not"),
             ("runs", "List, show, compare and export suite runs"),
-            (
-                "atp",
-                "Validate messages of the Agent Test Protocol, print its schemas, and check agents that speak it",
-            ),
+            ("atp", "Validate messages of the Agent Test Protocol, print its schemas, and check agents"),
             (
                 "assert",
                 "Check a trace or a recorded session against assertions; exit 0 if they hold, 10 if not",

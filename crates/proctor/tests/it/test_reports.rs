@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-const SUITE: &str = r#"
+const SUITE: &str = r"
 test_suite: sample
 defaults: {timeout_seconds: 20}
 tests:
@@ -18,7 +18,7 @@ tests:
     tags: [slow]
     task: {description: Say good bye}
     assertions: [{type: artifact_exists, critical: true, config: {path: bye.txt}}]
-"#;
+";
 
 /// A plain agent that writes both files.
 const GOOD: &str = "plain:sh -c 'echo hello > hello.txt; echo bye > bye.txt'";

@@ -117,7 +117,7 @@ fn banner_class(conclusion: SuiteConclusion) -> &'static str {
 
 fn says(report: &SuiteReport<'_>) -> String {
     let counts = report.result.counts().sentence();
-    let decision = report.comparison.map(|comparison| comparison.decision());
+    let decision = report.comparison.map(proctor_runner::comparison::BaselineComparison::decision);
     match decision {
         Some(decision) => format!("{counts}; {decision}"),
         None => counts,

@@ -24,7 +24,9 @@ pub(super) fn write(report: &SuiteReport<'_>) -> Result<String, SerializeError> 
         let name = format!("isolation: {}", line(&protection.name, NAME));
         suite.add_property(Property::new(name, line(&protection.state.to_string(), REASON)));
     }
-    for sentence in report.comparison.map(|comparison| comparison.sentences()).unwrap_or_default() {
+    for sentence in
+        report.comparison.map(proctor_runner::comparison::BaselineComparison::sentences).unwrap_or_default()
+    {
         suite.add_property(Property::new("comparison", line(&sentence, REASON)));
     }
     suite.add_test_cases(result.tests.iter().map(|test| case(report, test)));

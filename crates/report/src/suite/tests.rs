@@ -31,7 +31,7 @@ fn run(number: usize, verdict: &str, error: Option<&str>, events: usize) -> Json
             .with("event_type", "tool_call")
             .with("timestamp", format!("2026-01-01T00:00:{:02}Z", index % 60))
             .with("payload", payload);
-        Json::object().with("flawed", index % 7 == 0).with("event", event)
+        Json::object().with("flawed", index.is_multiple_of(7)).with("event", event)
     };
     if events > 0 {
         json.push("shown_events", (0..events).map(event).collect::<Vec<_>>());

@@ -73,10 +73,9 @@ fn is_brought(relative: &str, files: &[ResolvedFile]) -> bool {
     files.iter().any(|file| {
         let below = Path::new(relative).strip_prefix(file.target.as_str());
         match (&file.source, below) {
-            (_, Err(_)) => false,
             (_, Ok(rest)) if rest.as_os_str().is_empty() => true,
             (ResolvedSource::Path(source), Ok(rest)) => source.join(rest).is_file(),
-            (ResolvedSource::Inline(_), Ok(_)) => false,
+            (_, Err(_)) | (ResolvedSource::Inline(_), Ok(_)) => false,
         }
     })
 }

@@ -133,7 +133,7 @@ def serve():
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            text = self.rfile.read(int(self.headers["content-length"])).decode()
+            text = self.rfile.read(int(self.headers["content-length"] or 0)).decode()
             _, response = answer(text)
             body = json.dumps(response).encode()
             self.send_response(200)

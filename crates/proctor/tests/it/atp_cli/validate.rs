@@ -101,7 +101,7 @@ fn deviations_that_the_schemas_allow_are_warnings_with_strict_too() {
     };
     for (kind, text, path, name) in [
         ("event", EVENT.replace(r#"["a"]"#, r#""a, then b""#), "$.payload.plan", "plan_as_text"),
-        ("response", file(r#""size_bytes":2"#), "$.artifacts[0].size_bytes", "size_mismatch"),
+        ("response", file(r#""size_bytes":7"#), "$.artifacts[0].size_bytes", "size_mismatch"),
         ("response", file(r#""content_hash":"sha256:00""#), "$.artifacts[0].content_hash", "hash_mismatch"),
         ("response", file(r#""content_hash":"md5:00""#), "$.artifacts[0].content_hash", "hash_not_checked"),
     ] {

@@ -67,10 +67,12 @@ fn event(task: &str) -> String {
     )
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an item of a stream of results")]
 fn as_event(text: impl Into<Vec<u8>>) -> Result<Message, Status> {
     Ok(Message { kind: Some(Text::EventJson(text.into())) })
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an item of a stream of results")]
 fn as_response(text: impl Into<Vec<u8>>) -> Result<Message, Status> {
     Ok(Message { kind: Some(Text::ResponseJson(text.into())) })
 }
