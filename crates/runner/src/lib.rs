@@ -19,6 +19,7 @@ pub mod agent;
 pub mod checks;
 pub mod execute;
 pub mod folder;
+pub mod isolation;
 pub mod results;
 pub mod run;
 pub mod scoring;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proctor_core::json::Json;
 
+use crate::isolation::Isolation;
 use crate::run::RunResult;
 use crate::scoring::{Ending, Verdict};
 use crate::statistics::Summary;
@@ -22,6 +23,8 @@ pub struct SuiteResult {
     pub is_interrupted: bool,
     /// Time of the whole run.
     pub took: Duration,
+    /// Report on what isolated the agent.
+    pub isolation: Isolation,
 }
 
 /// Result of a test.
@@ -86,6 +89,7 @@ impl SuiteResult {
             .with("summary", summary)
             .with("interrupted", self.is_interrupted)
             .with("duration_seconds", seconds(self.took))
+            .with("isolation", self.isolation.to_json())
             .with("tests", self.tests.iter().map(TestResult::to_json).collect::<Vec<_>>())
     }
 }

@@ -8,6 +8,7 @@ use proctor_core::random::Randomness;
 
 use crate::agent::Agent;
 use crate::execute::RunIdentity;
+use crate::isolation::Isolation;
 use crate::results::{SuiteResult, TestResult};
 use crate::run::{RunResult, Surroundings, run};
 use crate::scoring::{Verdict, test_verdict};
@@ -64,6 +65,8 @@ pub async fn run_suite(
         results.push((place, result));
     }
     drop(running);
+    let selected = options.selected.iter().filter_map(|index| suite.tests.get(*index));
+    let isolation = Isolation::of(&around.sandbox, agent, selected, false);
     results.sort_by_key(|(place, _)| *place);
     SuiteResult {
         suite: suite.name.clone(),
@@ -71,6 +74,7 @@ pub async fn run_suite(
         tests: results.into_iter().map(|(_, result)| result).collect(),
         is_interrupted: *around.interrupted.borrow(),
         took: started.elapsed(),
+        isolation,
     }
 }
 

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use proctor_core::json::Json;
 use proctor_policy::scan::Scanner;
-use proctor_runner::agent::{self, Agent, resolve};
+use proctor_runner::agent::{self, Agent, AgentSpec, resolve};
+use proctor_runner::isolation::check_files;
 use proctor_runner::results::SuiteResult;
 use proctor_runner::run::Surroundings;
 use proctor_runner::suite::{
-    AgentKind, LoadOptions, Loaded, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load,
+    AgentKind, LoadOptions, Loaded, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load, locate,
 };
 use proctor_runner::suite_run::{Options, run_suite};
 use proctor_sandbox::{Features, Mode, Sandbox, private_paths, sweep};
@@ -21,6 +22,9 @@ use super::Context;
 use crate::cli::{SandboxArg, TestArgs};
 use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
 use crate::output;
+
+/// Variable with kernel features that the sandbox leaves unused, to see what a system without them gives.
+const WITHOUT_FEATURES: &str = "PROCTOR_SANDBOX_WITHOUT";
 
 /// Exit code after SIGINT, as shells expect it.
 const INTERRUPTED: u8 = 130;
@@ -180,10 +184,18 @@ async fn execute(
         SandboxArg::Require => Mode::Require,
         SandboxArg::Off => Mode::Off,
     };
-    let sandbox = Sandbox::new(mode, Features::all(), &scratch)
-        .map_err(|error| Failure::from(format!("the sandbox cannot be used: {error}")))?;
-    for (protection, reason) in sandbox.protections().missing() {
-        output::note(&format!("not protected: {protection} ({reason})"));
+    let without = std::env::var(WITHOUT_FEATURES).unwrap_or_default();
+    let features =
+        Features::all_but(&without).map_err(|error| Failure::from(format!("{WITHOUT_FEATURES}: {error}")))?;
+    let sandbox = Sandbox::deferred(mode, features, &scratch);
+    // Other agents may never start a program; trying the sandbox out would cost them more than everything else.
+    if matches!(agent.spec, AgentSpec::Process(_)) || mode == Mode::Require {
+        let tried = sandbox.try_out();
+        let protections =
+            tried.map_err(|error| Failure::from(format!("the sandbox cannot be used: {error}")))?;
+        for (protection, reason) in protections.missing() {
+            output::note(&format!("not protected: {protection} ({reason})"));
+        }
     }
     let (interrupt, interrupted) = tokio::sync::watch::channel(false);
     tokio::spawn(async move {
@@ -194,12 +206,18 @@ async fn execute(
         }
     });
     let suite_file = std::path::absolute(&arguments.suite).unwrap_or_else(|_| arguments.suite.clone());
+    let suite_directory = suite_file.parent().unwrap_or(directory).to_owned();
+    let mut hidden = hidden(context, suite_file);
+    // Other runs; the folder of a run itself stays within its reach.
+    hidden.push(scratch.clone());
+    let locate = |written: &str| locate(written, &suite_directory, directory, &|path| path.exists());
+    hidden.extend(check_files(&suite.tests, &locate, &agent.files()));
     let around = Surroundings {
         sandbox,
-        hidden: hidden(context, &suite_file),
+        hidden,
         scratch,
         variables: std::env::vars_os().collect(),
-        suite_directory: suite_file.parent().unwrap_or(directory).to_owned(),
+        suite_directory: suite_directory.clone(),
         working_directory: directory.to_owned(),
         interrupted,
     };
@@ -222,9 +240,9 @@ fn scratch() -> Result<PathBuf, Failure> {
 }
 
 /// Paths that no agent may reach: state, credentials, the suite.
-fn hidden(context: &Context, suite_file: &Path) -> Vec<PathBuf> {
+fn hidden(context: &Context, suite_file: PathBuf) -> Vec<PathBuf> {
     let home: OsString = std::env::var_os("HOME").unwrap_or_default();
-    let mut hidden: Vec<PathBuf> = vec![context.config.engine.state.clone(), suite_file.to_owned()];
+    let mut hidden: Vec<PathBuf> = vec![context.config.engine.state.clone(), suite_file];
     if !home.is_empty() {
         hidden.extend(private_paths(Path::new(&home)));
     }

@@ -48,4 +48,5 @@ mod rederive;
 mod snapshots;
 mod starters;
 mod test_cli;
+mod test_sandbox;
 mod tiles;

@@ -35,6 +35,9 @@ pub(super) fn print(result: &SuiteResult) -> Result<(), Failure> {
             }
         }
     }
+    for line in result.isolation.lines() {
+        output::data(line)?;
+    }
     let counts = result.counts();
     let mut parts = vec![format!("{} passed", counts.passed), format!("{} failed", counts.failed)];
     if counts.errors > 0 {
