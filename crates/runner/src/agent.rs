@@ -11,9 +11,12 @@
 //! assert!(resolve("agnet", &[], &surroundings).is_err());
 //! ```
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use proctor_clients::atp::client::{AddressError, AgentClient};
 use proctor_core::quoted;
 
 use crate::suite::{self, AgentKind, ProcessAgent, SecretValue, WordsError, split_words};
@@ -34,6 +37,19 @@ pub struct Agent {
     pub retries: u32,
     /// Pause before another attempt.
     pub retry_delay: Duration,
+}
+
+impl Agent {
+    /// Files and folders of the command, which the agent needs to run: words that are absolute paths, and its working directory.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match &self.spec {
+            AgentSpec::Process(process) => {
+                let words = process.words.iter().map(PathBuf::from).filter(|path| path.is_absolute());
+                words.chain(process.working_dir.clone()).collect()
+            }
+            AgentSpec::Remote(_) | AgentSpec::Nop | AgentSpec::Reference => Vec::new(),
+        }
+    }
 }
 
 /// Kinds of agents that can be run.
@@ -109,6 +125,39 @@ pub struct RemoteSpec {
     pub is_exact: bool,
     /// Additional headers.
     pub headers: Vec<(String, SecretValue)>,
+    /// Its client, made by the first run.
+    pub client: SharedClient,
+}
+
+/// Client of an endpoint that all runs share: connections, and the route that was found, are kept between them.
+#[derive(Clone, Default)]
+pub struct SharedClient(Arc<OnceLock<AgentClient>>);
+
+impl SharedClient {
+    /// The client; `make` is called if there is none yet.
+    pub(crate) fn get_or_make(
+        &self,
+        make: impl FnOnce() -> Result<AgentClient, AddressError>,
+    ) -> Result<&AgentClient, AddressError> {
+        if let Some(client) = self.0.get() {
+            return Ok(client);
+        }
+        let client = make()?;
+        Ok(self.0.get_or_init(|| client))
+    }
+}
+
+impl fmt::Debug for SharedClient {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SharedClient")
+    }
+}
+
+/// Connections are no part of what an endpoint is.
+impl PartialEq for SharedClient {
+    fn eq(&self, _: &SharedClient) -> bool {
+        true
+    }
 }
 
 /// The surroundings that an address is resolved in.
@@ -183,7 +232,12 @@ pub fn resolve(text: &str, named: &[suite::Agent], around: &Surroundings<'_>) ->
             Some(("stdio", command)) => process(text, &split_words(command)?, false, around)?,
             Some(("plain", command)) => process(text, &split_words(command)?, true, around)?,
             Some(("http" | "https" | "ws" | "wss" | "grpc" | "grpcs", rest)) if rest.starts_with("//") => {
-                AgentSpec::Remote(RemoteSpec { url: text.to_owned(), is_exact: false, headers: Vec::new() })
+                AgentSpec::Remote(RemoteSpec {
+                    url: text.to_owned(),
+                    is_exact: false,
+                    headers: Vec::new(),
+                    client: SharedClient::default(),
+                })
             }
             _ => {
                 let configured = around.configured.agents.iter().map(|(name, _)| name.as_str());
@@ -202,7 +256,12 @@ fn from_suite(agent: &suite::Agent, around: &Surroundings<'_>) -> Result<Agent, 
         if !verified {
             return Err(AgentError::Unverified(agent.name.clone()));
         }
-        Ok(AgentSpec::Remote(RemoteSpec { url: url.to_owned(), is_exact: true, headers: headers.to_vec() }))
+        Ok(AgentSpec::Remote(RemoteSpec {
+            url: url.to_owned(),
+            is_exact: true,
+            headers: headers.to_vec(),
+            client: SharedClient::default(),
+        }))
     };
     let spec = match &agent.kind {
         AgentKind::Cli(program) => with_settings(agent, program, false, around)?,

@@ -22,6 +22,7 @@ pub mod checks;
 pub mod comparison;
 pub mod execute;
 pub mod folder;
+pub mod isolation;
 pub mod judging;
 pub mod recording;
 pub mod results;

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::agent::{Agent, AgentSpec};
 use crate::checks::AssertionResult;
 use crate::execute::{Endpoint, Execution, ReceivedJson, RunContext, RunIdentity, execute};
-use crate::folder::{ResolvedFile, ResolvedSource};
+use crate::folder::ResolvedFile;
 use crate::judging::Judges;
 use crate::recording::{EndedRun, Recorder, RecordingError, StartedRun};
 use crate::scoring::{Ending, Measures, Score, Verdict, run_verdict};
@@ -186,14 +186,13 @@ async fn in_workspace(
     };
     let reference = ResolvedFile::resolve(&test.reference, &locate);
     let files = ResolvedFile::resolve(&test.files, &locate);
-    let hidden = hidden(around, &[&files, &reference]);
     let context = RunContext {
         agent,
         test,
         identity: &identity,
         sandbox: &around.sandbox,
         workspace,
-        hidden: &hidden,
+        hidden: &around.hidden,
         variables: &around.variables,
         secrets: &secrets,
         network,
@@ -256,15 +255,6 @@ async fn endpoint(
     };
     let open = endpoints.open(listener, run).await?;
     Ok((network, Some(Endpoint { open, calls })))
-}
-
-/// Paths that the agent of a run must not reach: those of all runs, the folders of other runs, the files of checks and the solution.
-fn hidden(around: &Surroundings, files: &[&[ResolvedFile]]) -> Vec<PathBuf> {
-    let on_disk = files.iter().copied().flatten().filter_map(|file| match &file.source {
-        ResolvedSource::Path(path) => Some(path.clone()),
-        ResolvedSource::Inline(_) => None,
-    });
-    around.hidden.iter().cloned().chain([around.scratch.clone()]).chain(on_disk).collect()
 }
 
 async fn prepare(

@@ -80,6 +80,7 @@ pub async fn run_suite(
         results.push((place, result));
     }
     drop(running);
+    let isolation = Isolation::of(&around.sandbox, agent, around.endpoints.is_some());
     results.sort_by_key(|(place, _)| *place);
     SuiteResult {
         suite: suite.name.clone(),
@@ -89,7 +90,7 @@ pub async fn run_suite(
         is_interrupted: *around.interrupted.borrow(),
         took: started.elapsed(),
         ended: None,
-        isolation: Isolation::of(around.sandbox.protections(), agent),
+        isolation,
     }
 }
 

@@ -85,7 +85,7 @@ fn check(
     let runtime =
         runtime.map_err(|error| Failure::from(format!("the runtime cannot be started: {error}")))?;
     let scratch = test::scratch()?;
-    let sandbox = test::sandbox(mode, &scratch)?;
+    let sandbox = test::sandbox(mode, &scratch, true)?;
     let hidden = test::hidden(context, &context.config.engine.state);
     let variables = std::env::vars_os().collect();
     let around = Around { sandbox: &sandbox, scratch, hidden, variables, network, timeout };

@@ -13,11 +13,14 @@ use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_door_attest::{Evaluator, Settings};
 use proctor_policy::scan::Scanner;
-use proctor_runner::agent::{self, Agent, resolve};
+use proctor_runner::agent::{self, Agent, AgentSpec, resolve};
+use proctor_runner::isolation::check_files;
 use proctor_runner::judging::Judges;
 use proctor_runner::results::{SuiteResult, TestResult};
 use proctor_runner::run::Surroundings;
-use proctor_runner::suite::{LoadOptions, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load};
+use proctor_runner::suite::{
+    LoadOptions, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load, locate,
+};
 use proctor_runner::suite_run::{Options, run_suite};
 use proctor_runs::EngineJudges;
 use proctor_sandbox::{Features, Mode, Sandbox, private_paths, sweep};
@@ -28,6 +31,9 @@ use crate::cli::{SandboxArg, TestArgs};
 use crate::failure::{Failure, OK, Outcome};
 use crate::output;
 use crate::programs::attest_engine::variable;
+
+/// Variable with kernel features that the sandbox leaves unused, to see what a system without them gives.
+const WITHOUT_FEATURES: &str = "PROCTOR_SANDBOX_WITHOUT";
 
 pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> Outcome {
     if let Some(folder) = &arguments.init {
@@ -182,7 +188,8 @@ async fn execute(
 ) -> Result<SuiteResult, Failure> {
     let Plan { suite, suite_file, digest, selected, agent } = plan;
     let scratch = scratch()?;
-    let sandbox = sandbox(arguments.sandbox, &scratch)?;
+    // Other agents may never start a program; trying the sandbox out would cost them more than everything else.
+    let sandbox = sandbox(arguments.sandbox, &scratch, matches!(agent.spec, AgentSpec::Process(_)))?;
     let (interrupt, interrupted) = tokio::sync::watch::channel(false);
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
@@ -200,12 +207,18 @@ async fn execute(
         known: HashMap::new(),
     };
     let store = store::open(context, arguments, (suite, digest), agent, &mut options)?;
+    let suite_directory = suite_file.parent().unwrap_or(directory).to_owned();
+    let mut hidden = hidden(context, &suite_file);
+    // Other runs; the folder of a run itself stays within its reach.
+    hidden.push(scratch.clone());
+    let locate = |written: &str| locate(written, &suite_directory, directory, &|path| path.exists());
+    hidden.extend(check_files(&suite.tests, &locate, &agent.files()));
     let around = Surroundings {
         sandbox,
-        hidden: hidden(context, &suite_file),
+        hidden,
         scratch,
         variables: std::env::vars_os().collect(),
-        suite_directory: suite_file.parent().unwrap_or(directory).to_owned(),
+        suite_directory: suite_directory.clone(),
         working_directory: directory.to_owned(),
         interrupted,
         endpoints: Some(store.clone()),
@@ -231,17 +244,24 @@ fn judges(suite: &Suite) -> Result<Option<Arc<dyn Judges>>, Failure> {
     Ok(Some(Arc::new(EngineJudges::new(evaluator, SystemRandomness))))
 }
 
-/// The sandbox; protections that it lacks are named.
-pub(super) fn sandbox(mode: SandboxArg, scratch: &Path) -> Result<Sandbox, Failure> {
+/// The sandbox. If programs are started in it, it is tried out first, and protections that it lacks are named.
+pub(super) fn sandbox(mode: SandboxArg, scratch: &Path, starts_programs: bool) -> Result<Sandbox, Failure> {
     let mode = match mode {
         SandboxArg::Auto => Mode::Auto,
         SandboxArg::Require => Mode::Require,
         SandboxArg::Off => Mode::Off,
     };
-    let sandbox = Sandbox::new(mode, Features::all(), scratch)
-        .map_err(|error| Failure::from(format!("the sandbox cannot be used: {error}")))?;
-    for (protection, reason) in sandbox.protections().missing() {
-        output::note(&format!("not protected: {protection} ({reason})"));
+    let without = std::env::var(WITHOUT_FEATURES).unwrap_or_default();
+    let features =
+        Features::all_but(&without).map_err(|error| Failure::from(format!("{WITHOUT_FEATURES}: {error}")))?;
+    let sandbox = Sandbox::deferred(mode, features, scratch);
+    if starts_programs || mode == Mode::Require {
+        let tried = sandbox.try_out();
+        let protections =
+            tried.map_err(|error| Failure::from(format!("the sandbox cannot be used: {error}")))?;
+        for (protection, reason) in protections.missing() {
+            output::note(&format!("not protected: {protection} ({reason})"));
+        }
     }
     Ok(sandbox)
 }

@@ -404,6 +404,14 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ("report/src/suite/markdown.rs", "MAX_ROWS: usize = 500;", "that are explained | 500; 50 |"),
     ("report/src/suite/markdown.rs", "MAX_EXPLAINED: usize = 50;", "that are explained | 500; 50 |"),
     ("report/src/suite/explain.rs", "MAX_RUNS: usize = 20;", "explains one by one | 20 |"),
+    ("sandbox/src/limits.rs", "memory: 4096 * MIB,", "| Memory of a run, all processes | 4 GiB |"),
+    ("sandbox/src/limits.rs", "processes: 512,", "| Processes and threads of a run | 512 |"),
+    ("sandbox/src/limits.rs", "file_size: 1024 * MIB,", "| File that a run writes | 1 GiB |"),
+    ("sandbox/src/limits.rs", "descriptors: 4096,", "| Descriptors of a process | 4096 |"),
+    ("sandbox/src/keeper/mounts.rs", "mode=1777,size=64m", "System V segment | 64 MiB; 1 MiB |"),
+    ("sandbox/src/seccomp.rs", "SEGMENT: u32 = 1024 * 1024;", "System V segment | 64 MiB; 1 MiB |"),
+    ("sandbox/src/plan/layers.rs", "MASKS: usize = 4096;", "| Hidden paths of a run | 4096 |"),
+    ("runner/src/isolation.rs", "CROWD: usize = 64;", "hidden one by one | 64 |"),
 ];
 
 #[test]

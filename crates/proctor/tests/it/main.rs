@@ -54,5 +54,6 @@ mod test_defects;
 mod test_misbehaving;
 mod test_reports;
 mod test_runs;
+mod test_sandbox;
 mod tiles;
 mod tool_server;

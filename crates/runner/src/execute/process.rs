@@ -2,13 +2,10 @@
 
 mod plain;
 
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use proctor_clients::atp::client::stdio::{self, Pipes};
 use proctor_sandbox::{Limits, Process, Spec, Status as ProcessStatus};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use tokio::net::unix::pipe;
 
 use super::{Run, RunContext, StartError, Talk};
@@ -44,13 +41,7 @@ pub(super) async fn execute(
     // A program that has closed its output is about to end; one that was stopped is not waited for.
     let is_stopped = run.crossing.is_some() || run.is_interrupted || run.is_over_limit();
     let patience = if is_stopped { Duration::ZERO } else { GRACE };
-    // Waiting for the last process blocks; other runs go on meanwhile.
-    let ending = tokio::task::spawn_blocking(move || {
-        let has_ended = process.wait(patience).ok().flatten().is_some();
-        let grace = if has_ended { Duration::ZERO } else { GRACE };
-        process.terminate(grace).map(|exit| (has_ended, exit))
-    });
-    if let Ok(Ok((has_ended, exit))) = ending.await {
+    if let Ok((has_ended, exit)) = super::wait::finish(process, patience, GRACE).await {
         // A program that was stopped by us did not crash.
         let status = if has_ended { exit.status } else { ProcessStatus::Exited(0) };
         run.exit = Some(proctor_sandbox::Exit { status, ..exit });
@@ -115,13 +106,8 @@ pub(crate) fn take_pipes(
 
 /// Becomes ready when the program has ended; processes that it started may still hold its output open.
 pub(crate) fn ended(process: &Process) -> std::io::Result<impl Future<Output = ()> + use<>> {
-    let descriptor: OwnedFd = process.events().try_clone_to_owned()?;
-    // A thread waits, because tokio registers foreign descriptors only in unsafe code. It ends with the run at the latest.
-    let waiting = tokio::task::spawn_blocking(move || {
-        let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
-        while let Err(Errno::INTR) = poll(&mut watched, None) {}
-    });
+    let events = super::wait::watched(process.events())?;
     Ok(async move {
-        let _ = waiting.await;
+        let _ = events.readable().await;
     })
 }

@@ -1,7 +1,7 @@
 //! Protections of a suite's runs, as reports name them.
 
 use proctor_core::json::Json;
-use proctor_sandbox::{Protections, Standing};
+use proctor_sandbox::{Mode, Sandbox, Standing};
 
 use crate::agent::{Agent, AgentSpec};
 
@@ -10,6 +10,8 @@ use crate::agent::{Agent, AgentSpec};
 pub struct Isolation {
     /// Whether somebody else runs the agent, where no protection reaches it.
     pub is_outside: bool,
+    /// Strength of the sandbox: `auto`, `require` or `off`; empty if it is not known.
+    pub sandbox: String,
     /// The protections of the processes that Proctor starts.
     pub protections: Vec<ProtectionState>,
 }
@@ -35,8 +37,15 @@ pub enum State {
 }
 
 impl Isolation {
-    /// The protections of a sandbox for an agent.
-    pub fn of(protections: &Protections, agent: &Agent) -> Isolation {
+    /// The protections of a sandbox for an agent. `has_listener` says whether agents reach a tools endpoint.
+    pub fn of(sandbox: &Sandbox, agent: &Agent, has_listener: bool) -> Isolation {
+        let protections =
+            if has_listener { sandbox.protections_with_listener() } else { sandbox.protections().clone() };
+        let mode = match sandbox.mode() {
+            Mode::Auto => "auto",
+            Mode::Require => "require",
+            Mode::Off => "off",
+        };
         let state = |standing: &Standing| match standing {
             Standing::Held { by } => State::Held(by.iter().map(ToString::to_string).collect()),
             Standing::Waived => State::Waived,
@@ -48,8 +57,27 @@ impl Isolation {
         });
         Isolation {
             is_outside: matches!(agent.spec, AgentSpec::Remote(_)),
+            sandbox: mode.to_owned(),
             protections: protections.collect(),
         }
+    }
+
+    /// The report as lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.is_outside {
+            let reason = "Proctor does not start it, so it runs outside of the sandbox";
+            lines.push(format!("isolation: none for the agent: {reason}"));
+        }
+        if self.protections.is_empty() {
+            if !self.is_outside {
+                lines.push("isolation: no program was started".to_owned());
+            }
+            return lines;
+        }
+        lines.push(format!("isolation, sandbox {}:", self.sandbox));
+        lines.extend(self.protections.iter().map(|held| format!("  {}: {}", held.name, held.state)));
+        lines
     }
 
     /// The protections as JSON, as they stand in the document of a result.
@@ -66,6 +94,7 @@ impl Isolation {
         };
         Json::object()
             .with("agent_is_outside", self.is_outside)
+            .with("sandbox", self.sandbox.as_str())
             .with("protections", self.protections.iter().map(protection).collect::<Vec<_>>())
     }
 }

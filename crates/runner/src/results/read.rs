@@ -108,6 +108,7 @@ fn read_isolation(value: &Value<'_>) -> Result<Isolation, ReadError> {
     };
     Ok(Isolation {
         is_outside: value.flag("agent_is_outside")?,
+        sandbox: value.optional_text("sandbox")?.unwrap_or_default(),
         protections: value.list("protections", protection)?,
     })
 }

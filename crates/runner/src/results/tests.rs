@@ -87,6 +87,7 @@ fn suite(tests: Vec<TestResult>) -> SuiteResult {
         ended: Some(Timestamp::from_micros(1_763_239_507_123_456)),
         isolation: Isolation {
             is_outside: false,
+            sandbox: "auto".to_owned(),
             protections: vec![
                 ProtectionState {
                     name: "writes confined".to_owned(),

@@ -51,7 +51,7 @@ impl Targets {
         self.read_hidden();
         self.reach_processes();
         self.reach_network();
-        self.use_kernel();
+        Self::use_kernel();
         report("inside", std::fs::write("own", "x").is_ok());
         // Last, because the kernel ends a program that goes too far.
         let large = File::create("large").and_then(|mut file| {
@@ -166,7 +166,7 @@ impl Targets {
         report("vsock", call(libc::SYS_socket, vsock));
     }
 
-    fn use_kernel(&self) {
+    fn use_kernel() {
         let many: Vec<_> = (0..200).map_while(|_| File::open("/dev/null").ok()).collect();
         report("descriptors", many.len() == 200);
         drop(many);
@@ -255,7 +255,8 @@ pub(crate) fn call(number: i64, arguments: [i64; 6]) -> bool {
 
 /// Result of a system call.
 #[expect(unsafe_code, reason = "most of these calls have no safe interface")]
-pub(crate) fn result(number: i64, [a, b, c, d, e, f]: [i64; 6]) -> i64 {
+pub(crate) fn result(number: i64, arguments: [i64; 6]) -> i64 {
+    let [first, second, third, fourth, fifth, sixth] = arguments;
     // SAFETY: pointers among the arguments lead to live values, and what succeeds changes no memory of this program but those.
-    unsafe { libc::syscall(number, a, b, c, d, e, f) }
+    unsafe { libc::syscall(number, first, second, third, fourth, fifth, sixth) }
 }

@@ -1,7 +1,9 @@
 //! Interpreters of the machine under the sandbox, wherever they are installed.
 
 use crate::support::Bench;
-use proctor_sandbox::{Network, Status, private_paths};
+use proctor_sandbox::{
+    Feature, Features, Mode, Network, PRIVATE_HOME_PATHS, Protection, Status, private_paths,
+};
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
@@ -34,6 +36,44 @@ fn python_runs_from_where_it_is_installed() {
                 \x20   print(m.get_context('fork').Pool(2).map(double, [1, 2]), subprocess.check_output(['echo', 'hi']))\n";
     let (exit, stdout, stderr) = bench.run(spec(&bench, "python3").arguments(["-c", code]));
     assert_eq!((exit.status, stdout.as_str()), (Status::Exited(0), "[2, 4] b'hi\\n'\n"), "{stderr}");
+}
+
+#[test]
+fn an_interpreter_below_the_home_folder_runs_beside_hidden_credentials() {
+    // Where pyenv, nvm and uv put theirs.
+    let places = [".pyenv/versions/3/bin", ".nvm/versions/node/v24/bin", ".local/share/uv/python/bin"];
+    for features in [Features::all(), Features::all().without(Feature::MountNamespace)] {
+        let bench = Bench::with(Mode::Auto, features);
+        if !bench.holds(Protection::HiddenPaths) {
+            continue;
+        }
+        let home = tempfile::tempdir().unwrap();
+        for name in PRIVATE_HOME_PATHS {
+            std::fs::create_dir(home.path().join(name)).unwrap();
+            std::fs::write(home.path().join(name).join("secret"), "secret").unwrap();
+        }
+        for place in places {
+            let folder = home.path().join(place);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::copy("/bin/sh", folder.join("interpreter")).unwrap();
+            std::fs::write(folder.join("library"), "found").unwrap();
+            let script = format!(
+                "cat {0}/{place}/library; cat {0}/.*/secret 2> errors || echo ' alone'",
+                home.path().display()
+            );
+            let spec = bench
+                .spec("interpreter")
+                .arguments(["-c", &script])
+                .environment("PATH", format!("{}:/usr/bin:/bin", folder.display()))
+                .hidden(private_paths(home.path()));
+            let (exit, stdout, stderr) = bench.run(spec);
+            assert_eq!(
+                (exit.status, stdout.as_str()),
+                (Status::Exited(0), "found alone\n"),
+                "{place}: {stderr}"
+            );
+        }
+    }
 }
 
 #[test]

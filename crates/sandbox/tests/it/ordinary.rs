@@ -34,7 +34,7 @@ fn as_nobody(filter: &str, at_least: usize) {
 
 #[test]
 fn battery_as_an_ordinary_user() {
-    as_nobody("battery::", 15);
+    as_nobody("battery::", 16);
 }
 
 #[test]

@@ -38,6 +38,9 @@ pub(in super::super) fn print(result: &SuiteResult) -> Result<(), Failure> {
             }
         }
     }
+    for line in result.isolation.lines() {
+        output::data(line)?;
+    }
     let agent = shown(&result.agent, NAME_WIDTH);
     output::data(format!(
         "{}: {} with {agent}, {:.1} s",
