@@ -71,12 +71,9 @@ fn walk(folder: &Path, prefix: &str, depth: usize, see: &mut dyn FnMut(&str)) {
 /// Whether a file is one of the suite's, or lies in a folder of the suite's.
 fn is_brought(relative: &str, files: &[ResolvedFile]) -> bool {
     files.iter().any(|file| {
-        let below = Path::new(relative).strip_prefix(file.target.as_str());
-        match (&file.source, below) {
-            (_, Ok(rest)) if rest.as_os_str().is_empty() => true,
-            (ResolvedSource::Path(source), Ok(rest)) => source.join(rest).is_file(),
-            (_, Err(_)) | (ResolvedSource::Inline(_), Ok(_)) => false,
-        }
+        let Ok(below) = Path::new(relative).strip_prefix(file.target.as_str()) else { return false };
+        let is_itself = below.as_os_str().is_empty();
+        is_itself || matches!(&file.source, ResolvedSource::Path(source) if source.join(below).is_file())
     })
 }
 
