@@ -111,8 +111,13 @@ impl BaselineComparison {
 
 fn effect_sentence(effect: &SuiteEffect) -> String {
     let (factor, unit) = unit(effect.quantity);
-    let interval =
-        effect.interval.map_or_else(String::new, |interval| format!(" (95 %: {})", range(interval, factor)));
+    let most = match effect.quantity {
+        Quantity::Score | Quantity::Success => 100.0,
+        Quantity::Cost | Quantity::Latency => f64::INFINITY,
+    };
+    let interval = effect
+        .interval
+        .map_or_else(String::new, |interval| format!(" (95 %: {})", range(interval, factor, most)));
     let p = effect.adjusted_p.map_or_else(String::new, |p| format!(", {}", p_value(p)));
     format!(
         "{}: {} {unit}{interval}{p}: {}",
