@@ -71,7 +71,7 @@ fn table(rows: &[(&TestComparison, TestMeans)], names: &BTreeMap<&str, &str>) ->
                                 (percent(means.success_before)) " → " (percent(means.success_after))
                             }
                             td.number data-label="g" { (number(of_score(test).and_then(|effect| effect.hedges_g), 2)) }
-                            td.number data-label="p" { (number(least_p(test), 3)) }
+                            td.number data-label="p" { (p_value(least_p(test))) }
                         }
                     }
                 }
@@ -113,6 +113,10 @@ fn number(value: Option<f64>, digits: usize) -> String {
     value
         .filter(|value| value.is_finite())
         .map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+fn p_value(p: Option<f64>) -> String {
+    if p.is_some_and(|p| p < 0.001) { "< 0.001".to_owned() } else { number(p, 3) }
 }
 
 /// The class of a bar: only a difference that is shown has a colour.
