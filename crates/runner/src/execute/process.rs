@@ -99,7 +99,7 @@ fn take_pipes(process: &mut Process) -> std::io::Result<(pipe::Sender, pipe::Rec
 
 /// Becomes ready when the program has ended; processes that it started may still hold its output open.
 fn ended(process: &Process) -> std::io::Result<impl Future<Output = ()> + use<>> {
-    let events = super::wait::watched(process.events())?;
+    let events = super::wait::events(process)?;
     Ok(async move {
         let _ = events.readable().await;
     })

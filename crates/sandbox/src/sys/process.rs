@@ -183,7 +183,7 @@ pub(crate) fn own_descriptor(fd: RawFd) -> OwnedFd {
     files::own(fd)
 }
 
-/// Makes the caller the leader of a session without a terminal.
+/// Puts the caller into a session of its own, without a terminal.
 pub(crate) fn new_session() {
     // Fails only for a process group's leader, which a fresh child is not.
     unsafe { libc::setsid() };
