@@ -11,12 +11,9 @@
 //! assert!(resolve("agnet", &[], &surroundings).is_err());
 //! ```
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use proctor_clients::atp::client::{AddressError, AgentClient};
 use proctor_core::quoted;
 
 use crate::suite::{self, AgentKind, ProcessAgent, SecretValue, WordsError, split_words};
@@ -125,39 +122,6 @@ pub struct RemoteSpec {
     pub is_exact: bool,
     /// Additional headers.
     pub headers: Vec<(String, SecretValue)>,
-    /// Its client, made by the first run.
-    pub client: SharedClient,
-}
-
-/// Client of an endpoint that all runs share: connections, and the route that was found, are kept between them.
-#[derive(Clone, Default)]
-pub struct SharedClient(Arc<OnceLock<AgentClient>>);
-
-impl SharedClient {
-    /// The client; `make` is called if there is none yet.
-    pub(crate) fn get_or_make(
-        &self,
-        make: impl FnOnce() -> Result<AgentClient, AddressError>,
-    ) -> Result<&AgentClient, AddressError> {
-        if let Some(client) = self.0.get() {
-            return Ok(client);
-        }
-        let client = make()?;
-        Ok(self.0.get_or_init(|| client))
-    }
-}
-
-impl fmt::Debug for SharedClient {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("SharedClient")
-    }
-}
-
-/// Connections are no part of what an endpoint is.
-impl PartialEq for SharedClient {
-    fn eq(&self, _: &SharedClient) -> bool {
-        true
-    }
 }
 
 /// The surroundings that an address is resolved in.
@@ -232,12 +196,7 @@ pub fn resolve(text: &str, named: &[suite::Agent], around: &Surroundings<'_>) ->
             Some(("stdio", command)) => process(text, &split_words(command)?, false, around)?,
             Some(("plain", command)) => process(text, &split_words(command)?, true, around)?,
             Some(("http" | "https" | "ws" | "wss" | "grpc" | "grpcs", rest)) if rest.starts_with("//") => {
-                AgentSpec::Remote(RemoteSpec {
-                    url: text.to_owned(),
-                    is_exact: false,
-                    headers: Vec::new(),
-                    client: SharedClient::default(),
-                })
+                AgentSpec::Remote(RemoteSpec { url: text.to_owned(), is_exact: false, headers: Vec::new() })
             }
             _ => {
                 let configured = around.configured.agents.iter().map(|(name, _)| name.as_str());
@@ -256,12 +215,7 @@ fn from_suite(agent: &suite::Agent, around: &Surroundings<'_>) -> Result<Agent, 
         if !verified {
             return Err(AgentError::Unverified(agent.name.clone()));
         }
-        Ok(AgentSpec::Remote(RemoteSpec {
-            url: url.to_owned(),
-            is_exact: true,
-            headers: headers.to_vec(),
-            client: SharedClient::default(),
-        }))
+        Ok(AgentSpec::Remote(RemoteSpec { url: url.to_owned(), is_exact: true, headers: headers.to_vec() }))
     };
     let spec = match &agent.kind {
         AgentKind::Cli(program) => with_settings(agent, program, false, around)?,

@@ -185,16 +185,15 @@ fn lay_down(context: &RunContext<'_>, files: &[crate::folder::ResolvedFile]) -> 
 }
 
 async fn execute_remote(spec: &RemoteSpec, request: &str, run: &mut Run<'_>) -> Result<(), StartError> {
-    let client = spec.client.get_or_make(|| {
-        let mut headers = Headers::default();
-        for (name, value) in &spec.headers {
-            headers = headers.with(name, value.expose())?;
-        }
-        let options = ClientOptions { is_exact: spec.is_exact, headers, ..ClientOptions::default() };
-        AgentClient::new(&spec.url, &options)
-    })?;
+    let mut headers = Headers::default();
+    for (name, value) in &spec.headers {
+        headers = headers.with(name, value.expose())?;
+    }
+    let options = ClientOptions { is_exact: spec.is_exact, headers, ..ClientOptions::default() };
+    // A client for each run: the route that one run found must not decide for the others.
+    let client = AgentClient::new(&spec.url, &options)?;
     let mut exchange = client.execute(request.to_owned().into());
-    let _: Talk = run.converse(&mut exchange, std::future::pending()).await;
+    run.converse(&mut exchange, std::future::pending()).await;
     Ok(())
 }
 

@@ -62,7 +62,7 @@ impl Ground {
         }
         write("home/notes.txt", "not secret");
         write("credential.key", "secret");
-        write("state/ledger.db", "secret");
+        write("state/kept.txt", "secret");
         write("work/expected/answer.txt", "42");
         write("work/solution.txt", "42");
         std::fs::create_dir_all(root.join("state/run")).unwrap();
@@ -133,7 +133,7 @@ fn an_agent_reaches_neither_state_nor_suite_nor_credentials_nor_sockets() {
         "home/.netrc",
         "home/.docker/config.json",
         "credential.key",
-        "state/ledger.db",
+        "state/kept.txt",
         "work/suite.yaml",
         "work/expected/answer.txt",
         "work/solution.txt",

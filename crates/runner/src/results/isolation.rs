@@ -62,7 +62,7 @@ impl Isolation {
         }
     }
 
-    /// The report as lines for people.
+    /// The protections that did not hold, as lines for people.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.is_outside {
@@ -70,13 +70,15 @@ impl Isolation {
             lines.push(format!("isolation: none for the agent: {reason}"));
         }
         if self.protections.is_empty() {
-            if !self.is_outside {
-                lines.push("isolation: no program was started".to_owned());
-            }
             return lines;
         }
-        lines.push(format!("isolation, sandbox {}:", self.sandbox));
-        lines.extend(self.protections.iter().map(|held| format!("  {}: {}", held.name, held.state)));
+        // What held is in the reports; people must see what did not.
+        let not_held = self.protections.iter().filter(|held| !matches!(held.state, State::Held(_)));
+        let not_held: Vec<String> = not_held.map(|held| format!("  {}: {}", held.name, held.state)).collect();
+        if !not_held.is_empty() {
+            lines.push(format!("isolation, sandbox {}:", self.sandbox));
+            lines.extend(not_held);
+        }
         lines
     }
 
