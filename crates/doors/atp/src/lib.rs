@@ -1,6 +1,6 @@
 //! The tool protocol of the Agent Test Protocol: an HTTP endpoint for the tool calls of one run of an agent.
 //!
-//! A [`ToolDoor`] serves one run. Each call is an action of that run: the policy decides through a [`Decider`], a [`ToolBackend`] carries
+//! A [`ToolDoor`] serves one run. Each call is an action of that run: the policy decides through a [`Decider`], a [`ToolBackend`](backend::ToolBackend) carries
 //! out what is let through, decision and outcome are on record, and the agent gets the protocol's reply.
 //!
 //! | Module | Purpose |

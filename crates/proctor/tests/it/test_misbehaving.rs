@@ -135,8 +135,9 @@ impl Bench {
             let first = self.count(proctor, &processes);
             std::thread::sleep(Duration::from_millis(50));
             let second = self.count(proctor, &processes);
-            // The calm run has its folder, and twice the same: the last of the others has gone.
-            if (first == second && second.files > 0) || started.elapsed() > PATIENCE {
+            // The calm run has its folder, or the program has ended; and twice the same: the last of the others has gone.
+            let is_under_way = second.files > 0 || second.descriptors.is_empty();
+            if (first == second && is_under_way) || started.elapsed() > PATIENCE {
                 return second;
             }
         }
