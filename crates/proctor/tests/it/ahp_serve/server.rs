@@ -144,11 +144,15 @@ pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The most memory that a process has used so far, in bytes; none if it has ended.
+/// The most memory that a process has used so far, in bytes, without the pages of its program file, which callers do not cause; none if it
+/// has ended.
 pub fn peak(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024)
+    let size = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024)
+    };
+    Some(size("VmHWM:")?.saturating_sub(size("RssFile:")?))
 }
 
 /// Runs a command to its end: what it printed, and the most memory that was seen.
