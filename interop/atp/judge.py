@@ -28,7 +28,9 @@ SERVERS = [
 def judge(name, agent, has_events):
     """Whether every test passes, with the events that the agent has sent and without any complaint about its messages."""
     command = [BINARY, "test", SUITE, "--agent", agent, "--runs", "2", "--parallel", "4", "--json"]
-    ended = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=120)
+    with tempfile.TemporaryDirectory() as state:
+        environment = {**os.environ, "PROCTOR_STATE": os.path.join(state, "state")}
+        ended = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=120)
     try:
         runs = [run for test in json.loads(ended.stdout)["tests"] for run in test["runs"]]
     except ValueError:
