@@ -21,7 +21,7 @@ pub use self::atp::AtpCommand;
 pub use self::policy::{ActionArgs, PolicyCommand};
 pub use self::records::{AuditCommand, FilterArgs, SessionCommand};
 pub use self::serving::{AhpArgs, AssemblyArgs, AssemblyModeArg, InitArgs, ServeArgs, Starter};
-pub use self::testing::{RerunArg, RunsCommand, SandboxArg, TestArgs};
+pub use self::testing::{LAST, RunsCommand, SandboxArg, TestArgs};
 use crate::config::{Durability, Overrides};
 
 /// Supervises, audits and tests AI agents.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use proctor_door_atp::RecordError;
+use proctor_door_attest::assertion_file::AssertionFileError;
 use proctor_engine::EngineError;
 use proctor_engine::access::{AccessError, RelayError};
 use proctor_engine::approvers::CredentialError;
@@ -12,6 +14,8 @@ use proctor_engine::tokens::TokenError;
 use proctor_engine::traces::SessionError;
 use proctor_follow::{StartError, UnknownEvent};
 use proctor_ledger::{OpenError, ReadError};
+use proctor_runner::starter::StarterError;
+use proctor_runs::{EarlierError, HistoryError, OpenError as UnreachableEngine, ToolSourceError};
 use proctor_system::private::PrivateError;
 
 use crate::config::ConfigError;
@@ -77,6 +81,12 @@ impl From<AccessError> for Failure {
     }
 }
 
+impl From<AssertionFileError> for Failure {
+    fn from(error: AssertionFileError) -> Failure {
+        Failure::list(error.lines)
+    }
+}
+
 /// Failures with exit code 1 and the error's own text.
 macro_rules! failures {
     ($($error:ty),* $(,)?) => {$(
@@ -92,17 +102,23 @@ failures!(
     CommandError,
     ConfigError,
     CredentialError,
+    EarlierError,
     EngineError,
+    HistoryError,
     OpenError,
     OrderError,
     OwnerError,
     PrivateError,
     ReadError,
+    RecordError,
     RelayError,
     SessionError,
     StartError,
+    StarterError,
     StateDirError,
     TokenError,
+    ToolSourceError,
+    UnreachableEngine,
     UnknownEvent,
 );
 

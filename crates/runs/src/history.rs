@@ -148,15 +148,10 @@ pub fn find(reader: &Reader, named: &str) -> Result<SuiteRun, HistoryError> {
     }
 }
 
-/// The newest suite run of a suite with an agent, that `is_wanted`.
-pub fn newest(
-    reader: &Reader,
-    suite: &str,
-    agent: &str,
-    is_wanted: impl Fn(&SuiteRun) -> bool,
-) -> Result<Option<SuiteRun>, HistoryError> {
+/// The newest suite run of a suite with an agent.
+pub fn newest(reader: &Reader, suite: &str, agent: &str) -> Result<Option<SuiteRun>, HistoryError> {
     let runs = list(reader, MAX_SEARCHED)?;
-    Ok(runs.into_iter().find(|run| run.suite == suite && run.agent == agent && is_wanted(run)))
+    Ok(runs.into_iter().find(|run| run.suite == suite && run.agent == agent))
 }
 
 impl SuiteRun {

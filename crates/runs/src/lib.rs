@@ -11,6 +11,7 @@
 //! Each run is a principal of its own, so that it neither uses nor fills the budgets, rates and memory of production.
 
 mod backend;
+pub mod earlier;
 mod endpoint;
 pub mod history;
 mod judges;
@@ -19,6 +20,7 @@ mod recorder;
 mod store;
 
 pub use backend::{ToolSource, ToolSourceError};
+pub use earlier::EarlierError;
 pub use history::{HistoryError, SuiteRun};
 pub use judges::EngineJudges;
 pub use store::{DeciderSource, OpenError, RunStore, SuiteRunStart};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_core::random::Randomness;
 use proctor_core::record::RUN_ENDED;
@@ -14,6 +15,7 @@ use proctor_engine::access::local_caller;
 use proctor_runner::results::SuiteResult;
 
 use crate::backend::ToolSource;
+use crate::earlier::grouped;
 use crate::keys::{SUITE_RUNS, SUITE_STARTED, TEST_RESULTS, run_principal, suite_principal, tests_session};
 
 /// A source of deciders: for each principal the engine of this process, or a connection to the owner of the state directory.
@@ -32,7 +34,7 @@ pub struct SuiteRunStart {
     /// Name of the suite.
     pub suite: String,
     /// Digest of the suite's source.
-    pub suite_digest: String,
+    pub suite_digest: Digest,
     /// Name of the agent.
     pub agent: String,
     /// Number of selected tests.
@@ -76,7 +78,7 @@ impl RunStore {
         let data = Json::object()
             .with("suite_run", id.as_str())
             .with("suite", suite.as_str())
-            .with("suite_digest", suite_digest.as_str())
+            .with("suite_digest", grouped(*suite_digest))
             .with("agent", agent.as_str())
             .with("tests", *tests);
         self.record_for_suite(SUITE_RUNS, id.clone(), SUITE_STARTED, suite, data, None).await

@@ -1,6 +1,7 @@
 //! Attest protocol: an engine that evaluates assertions on traces, for the official clients and for our own commands.
 
 mod answer;
+pub mod assertion_file;
 mod calibrate;
 mod evaluate;
 mod models;

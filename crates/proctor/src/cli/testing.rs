@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use proctor_runs::earlier::Rerun;
 
 /// Strength of the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -23,6 +24,18 @@ pub enum RerunArg {
     /// Those that could not be evaluated.
     Errors,
 }
+
+impl From<RerunArg> for Rerun {
+    fn from(argument: RerunArg) -> Rerun {
+        match argument {
+            RerunArg::Failed => Rerun::Failed,
+            RerunArg::Errors => Rerun::Errors,
+        }
+    }
+}
+
+/// Name of the newest suite run.
+pub const LAST: &str = "last";
 
 #[derive(Debug, Args)]
 pub struct TestArgs {
@@ -53,7 +66,7 @@ pub struct TestArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub retries: Option<u32>,
     /// Go on with a suite run that was interrupted: its identifier, or the newest of this suite and agent.
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "last", conflicts_with = "rerun")]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = LAST, conflicts_with = "rerun")]
     pub resume: Option<String>,
     /// Only tests that failed in the newest suite run of this suite and agent.
     #[arg(long, value_enum)]

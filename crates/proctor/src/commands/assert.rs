@@ -2,8 +2,6 @@
 
 mod input;
 mod listing;
-mod load;
-mod positions;
 mod trace;
 
 use std::sync::Arc;
@@ -21,7 +19,7 @@ use crate::cli::AssertArgs;
 use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
 use crate::output;
 use crate::programs::attest_engine::{recorder, variable};
-use proctor_door_attest::{Batch, Evaluator, Recorder, Settings};
+use proctor_door_attest::{Batch, Evaluator, Recorder, Settings, assertion_file};
 use proctor_engine::access::open_reader;
 use proctor_engine::policy_files;
 use proctor_policy::truncated::drop_partial_words;
@@ -42,9 +40,9 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
         .map_err(|mistakes| Failure::list(mistakes.iter().map(ToString::to_string)))?;
     let input::Input { trace_text, trace_source, from_ledger, assertions_file, assertions_text } =
         input::read(context, arguments)?;
-    let loaded = load::read(&assertions_file, &assertions_text)?;
+    let loaded = assertion_file::read(&assertions_file, &assertions_text)?;
     let assertions: Vec<Assertion<'_>> =
-        loaded.iter().map(load::Loaded::assertion).collect::<Result<_, _>>()?;
+        loaded.iter().map(assertion_file::Loaded::assertion).collect::<Result<_, _>>()?;
     let trace = trace::read(&trace_source.shown, &trace_text)?;
     let policy = policy(context)?;
     let settings = Settings::read(&variable).map_err(|error| error.to_string())?;

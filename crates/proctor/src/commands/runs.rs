@@ -8,7 +8,7 @@ use proctor_runs::history::{self, SuiteRunEnd};
 
 use super::{Context, records, test};
 use crate::cli::RunsCommand;
-use crate::failure::{Failure, OK, Outcome};
+use crate::failure::{OK, Outcome};
 use crate::output;
 
 pub(super) fn run(context: &Context, command: &RunsCommand) -> Outcome {
@@ -16,7 +16,7 @@ pub(super) fn run(context: &Context, command: &RunsCommand) -> Outcome {
     match command {
         RunsCommand::List { limit } => {
             let reader = open_reader(&context.config.engine.state)?;
-            let runs = history::list(&reader, *limit).map_err(|error| Failure::from(error.to_string()))?;
+            let runs = history::list(&reader, *limit)?;
             if context.json {
                 output::data(Json::from(runs.iter().map(SuiteRun::to_json).collect::<Vec<_>>()))?;
                 return Ok(OK);

@@ -80,7 +80,7 @@ struct Plan<'p> {
 }
 
 fn init(folder: &Path) -> Outcome {
-    let files = proctor_runner::starter::write(folder).map_err(|error| Failure::from(error.to_string()))?;
+    let files = proctor_runner::starter::write(folder)?;
     for file in &files {
         output::data(file.display())?;
     }
@@ -225,9 +225,9 @@ async fn execute(
         judges: judges(suite)?,
         recorder: Some(store.clone()),
     };
-    store.suite_started().await.map_err(|error| Failure::from(format!("not recorded: {error}")))?;
+    store.suite_started().await?;
     let result = run_suite(suite, agent, &options, &around, &SystemRandomness, finished).await;
-    store.suite_ended(&result).await.map_err(|error| Failure::from(format!("not recorded: {error}")))?;
+    store.suite_ended(&result).await?;
     output::note(&format!("recorded as suite run {}", store.id()));
     Ok(result)
 }

@@ -1,16 +1,26 @@
-//! A file of assertions: read, and refused with all its mistakes at once.
+//! Files of assertions: read, and refused with all their mistakes at once.
+//!
+//! ```
+//! use proctor_door_attest::assertion_file;
+//!
+//! let loaded = assertion_file::read("a.yaml", b"- {type: trace, spec: {check: required_tools, tools: [search]}}").unwrap();
+//! assert_eq!(loaded.len(), 1);
+//! let mistakes = assertion_file::read("a.yaml", b"- {tipe: trace}").unwrap_err();
+//! assert!(mistakes.lines[0].starts_with("a.yaml:1:"));
+//! ```
+
+mod positions;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proctor_assert::{Assertion, Compiled, Layer, Text, Tools, Verdict, known_members};
 use proctor_core::json::Json;
+use proctor_core::printable::shown;
 use proctor_wire::attest::MAX_ASSERTION_ID;
 use proctor_yaml::Position;
 
-use super::positions::{Located, escaped};
-use crate::failure::Failure;
-use crate::output;
+use positions::{Located, escaped};
 
 /// Maximum of reported mistakes.
 const MAX_MISTAKES: usize = 100;
@@ -20,9 +30,17 @@ const MAX_ASSERTIONS: usize = 10_000;
 
 const MEMBERS: &[&str] = &["assertion_id", "type", "spec", "request_id"];
 
+/// Mistakes of a file of assertions.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .lines.join("\n"))]
+pub struct AssertionFileError {
+    /// One line for each mistake, with file, line and column.
+    pub lines: Vec<String>,
+}
+
 /// An assertion as the file says it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Loaded {
+pub struct Loaded {
     id: String,
     kind: String,
     spec: String,
@@ -31,24 +49,26 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// The assertion as it is evaluated.
-    pub(super) fn assertion(&self) -> Result<Assertion<'_>, Failure> {
-        let mut assertion = Assertion::new(&self.id, &self.kind, &self.spec)
-            .map_err(|error| Failure::from(format!("assertion `{}`: {error}", self.id)))?;
+    pub fn assertion(&self) -> Result<Assertion<'_>, AssertionFileError> {
+        let mut assertion = Assertion::new(&self.id, &self.kind, &self.spec).map_err(|error| {
+            AssertionFileError { lines: vec![format!("assertion `{}`: {error}", self.id)] }
+        })?;
         assertion.request_id = Text(self.request_id.as_str().into());
         Ok(assertion)
     }
 }
 
 /// Reads assertions. What the name of the file does not say about its form, its first character does.
-pub(super) fn read(file: &str, source: &[u8]) -> Result<Vec<Loaded>, Failure> {
+pub fn read(file: &str, source: &[u8]) -> Result<Vec<Loaded>, AssertionFileError> {
     let ends = |ending: &str| file.len() > ending.len() && file.to_lowercase().ends_with(ending);
     let looks_like_json =
         || source.trim_ascii_start().first().is_some_and(|first| matches!(first, b'[' | b'{'));
     let json = ends(".json") || (!ends(".yaml") && !ends(".yml") && looks_like_json());
     let read = if json { Located::read_json } else { Located::read_yaml };
-    let located = read(file, source).map_err(Failure::list)?;
+    let located = read(file, source).map_err(|lines| AssertionFileError { lines })?;
     if looks_like_a_trace(&located.value) {
-        return Err(Failure::from(format!("{file}: this looks like a trace: are the two files swapped?")));
+        let line = format!("{file}: this looks like a trace: are the two files swapped?");
+        return Err(AssertionFileError { lines: vec![line] });
     }
     let mut reader = Reader {
         file,
@@ -72,7 +92,7 @@ pub(super) fn read(file: &str, source: &[u8]) -> Result<Vec<Loaded>, Failure> {
     if more > 0 {
         lines.push(format!("{file}: {more} more mistakes are not listed"));
     }
-    Err(Failure::list(lines))
+    Err(AssertionFileError { lines })
 }
 
 fn looks_like_a_trace(value: &Json) -> bool {
@@ -155,7 +175,7 @@ impl Reader<'_> {
         if let Some(first) = self.ids.insert(id.clone(), id_at) {
             let problem = format!(
                 "`{}` is the id of another assertion, at {}:{}:{}",
-                output::shown(&id, 64),
+                shown(&id, 64),
                 self.file,
                 first.line,
                 first.column
@@ -200,9 +220,7 @@ impl Reader<'_> {
         let assertion = loaded.assertion().ok()?;
         // A defect is the failure of one assertion, when it is evaluated.
         match catch_unwind(AssertUnwindSafe(|| assertion.compile(&self.tools))).ok()? {
-            Compiled::Failed(verdict) => {
-                Some(format!("`{}`: {}", output::shown(&loaded.id, 64), mistake(&verdict)))
-            }
+            Compiled::Failed(verdict) => Some(format!("`{}`: {}", shown(&loaded.id, 64), mistake(&verdict))),
             _ => None,
         }
     }
@@ -225,7 +243,7 @@ impl Reader<'_> {
         if layer.is_none() {
             let problem = format!(
                 "`{}` is not a type of assertion{}",
-                output::shown(&kind, 64),
+                shown(&kind, 64),
                 suggestion(&kind, &Layer::KINDS)
             );
             self.wrong(at, problem);
@@ -253,14 +271,14 @@ impl Reader<'_> {
             let at = self.located.name_at(&format!("{pointer}/{}", escaped(name)));
             let near =
                 if self.mistakes.len() < MAX_MISTAKES { suggestion(name, names) } else { String::new() };
-            self.wrong(at, format!("unknown key `{}` in {what}{near}", output::shown(name, 64)));
+            self.wrong(at, format!("unknown key `{}` in {what}{near}", shown(name, 64)));
         }
     }
 }
 
 /// Problem of a spec, and what to do about it.
 fn mistake(verdict: &Verdict) -> String {
-    let problem = output::shown(without_place(&verdict.explanation), 400);
+    let problem = shown(without_place(&verdict.explanation), 400);
     let names: Vec<&str> = verdict.expected.split(", ").collect();
     if let Some(near) = proctor_core::nearest(&verdict.actual, &names).filter(|_| !verdict.actual.is_empty())
     {
@@ -272,7 +290,7 @@ fn mistake(verdict: &Verdict) -> String {
     } else {
         verdict.suggestion.clone()
     };
-    if advice.is_empty() { problem } else { format!("{problem}; {}", output::shown(&advice, 400)) }
+    if advice.is_empty() { problem } else { format!("{problem}; {}", shown(&advice, 400)) }
 }
 
 /// A problem without the position at its end, which is one in the spec as it was read, not in the file.
