@@ -24,6 +24,22 @@ impl Digest {
         Digest(hasher.finalize().into())
     }
 
+    /// The size and the digest of everything that a reader gives, without holding it. `read` fills a buffer and says how much of it; zero
+    /// at the end.
+    pub fn of_reads<E>(mut read: impl FnMut(&mut [u8]) -> Result<usize, E>) -> Result<(u64, Digest), E> {
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0u8; 64 * 1024];
+        let mut size = 0u64;
+        loop {
+            let count = read(&mut buffer)?;
+            if count == 0 {
+                return Ok((size, Digest(hasher.finalize().into())));
+            }
+            hasher.update(buffer.get(..count).unwrap_or_default());
+            size += count as u64;
+        }
+    }
+
     /// Restores a digest from its raw bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Digest {
         Digest(bytes)
@@ -78,6 +94,15 @@ mod tests {
         assert_eq!(empty.to_string(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         assert_eq!(empty.to_string().parse(), Ok(empty));
         assert_eq!(Digest::of_parts(&[b"a", b"b"]), Digest::of(b"ab"));
+        let long = vec![7u8; 200_000];
+        let mut rest = &long[..];
+        let read = |buffer: &mut [u8]| {
+            let (now, later) = rest.split_at(rest.len().min(buffer.len()).min(1000));
+            buffer[..now.len()].copy_from_slice(now);
+            rest = later;
+            Ok::<usize, ()>(now.len())
+        };
+        assert_eq!(Digest::of_reads(read), Ok((200_000, Digest::of(&long))));
         assert!(empty.to_string().to_uppercase().parse::<Digest>().is_err());
     }
 }

@@ -158,10 +158,15 @@ pub struct Options {
     pub batch_records: usize,
     /// The most bytes in a commit.
     pub batch_bytes: usize,
+    /// Bytes of the database that the writer keeps in memory.
+    pub cache_bytes: usize,
 }
 
+/// Bytes of the database in memory: the pages that a busy server writes to in turn.
+const DEFAULT_CACHE_BYTES: usize = 32 << 20;
+
 impl Options {
-    /// The default limits: a queue of 4096 drafts or 64 MiB, and commits of 2048 drafts or 8 MiB.
+    /// The default limits: a queue of 4096 drafts or 64 MiB, commits of 2048 drafts or 8 MiB, and a cache of 32 MiB.
     pub fn new(key: SecretKey, clock: Arc<dyn Clock>, randomness: Arc<dyn Randomness>) -> Options {
         Options {
             key,
@@ -172,6 +177,7 @@ impl Options {
             queue_bytes: 64 << 20,
             batch_records: 2048,
             batch_bytes: 8 << 20,
+            cache_bytes: DEFAULT_CACHE_BYTES,
         }
     }
 }
@@ -200,8 +206,9 @@ impl Ledger {
     /// the writer. Nothing is written if something is wrong.
     pub fn open(dir: &Path, options: Options) -> Result<Ledger, OpenError> {
         let lock = opening::prepare(dir, &options)?;
-        let store = Arc::new(SqliteStore::open(dir, options.durability)?);
-        Ledger::start(store, options, Some(lock))
+        let store = SqliteStore::open(dir, options.durability)?;
+        store.limit_cache(options.cache_bytes)?;
+        Ledger::start(Arc::new(store), options, Some(lock))
     }
 
     /// Opens a ledger that is kept in `store`. The caller sees to it that there is no other writer.
@@ -322,7 +329,38 @@ impl Ledger {
 
     /// Counts a deny that was answered without a record. The count is written as a `gap` record with the next commit.
     pub fn note_unrecorded(&self) {
-        self.queue.note_unrecorded();
+        self.queue.note_unrecorded(1);
+    }
+
+    /// Counts several such denies, which another process answered.
+    pub fn note_unrecorded_many(&self, count: u64) {
+        self.queue.note_unrecorded(count);
+    }
+
+    /// Whether the ledger is finished: nothing can be appended any more, and denies are not counted.
+    pub fn is_closed(&self) -> bool {
+        self.queue.is_closed()
+    }
+
+    /// The number of denies that were answered without a record and that no `gap` record counts yet.
+    pub fn unrecorded(&self) -> u64 {
+        self.queue.unrecorded()
+    }
+
+    /// Retracts committed records whose callers were told deny because the answers did not reach them in time. Returns once the
+    /// `retracted` records are committed; after an error they follow with a later commit.
+    pub fn retract(&self, seqs: Vec<u64>) -> Result<(), NotRecorded> {
+        if seqs.is_empty() {
+            return Ok(());
+        }
+        let slot = Arc::new(Slot::new());
+        self.queue.push_control(Item::Retract { seqs, slot: Arc::clone(&slot) })?;
+        slot.wait(None).unwrap_or(Err(NotRecorded::Closed))
+    }
+
+    /// The durability that the ledger was opened with.
+    pub fn durability(&self) -> Durability {
+        self.durability
     }
 
     /// Erases the body of a record: salt and bytes are deleted in the transaction that writes `envelope`, which is

@@ -100,6 +100,8 @@ pub struct Document {
     pub name: String,
     /// `version`, if given.
     pub version: String,
+    /// Position of `version` in the document itself: only there it says how the document is to be read.
+    pub version_at: Option<Position>,
     /// `scope`.
     pub scope: DocumentScope,
     /// `default`.

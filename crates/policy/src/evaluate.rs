@@ -6,6 +6,7 @@ mod approval;
 mod limits;
 pub(crate) use limits::{Payer, window_start};
 mod changes;
+mod requested;
 mod sections;
 mod stops;
 
@@ -235,7 +236,7 @@ fn conclude(
     documents: &[&Document],
     input: &Input,
     answers: &dyn AnswerSource,
-    gathered: Gathered<'_>,
+    mut gathered: Gathered<'_>,
 ) -> Evaluation {
     let default = default_effect(documents);
     let mut decision = Decision::deny("default", "nothing in the policy allows this action", policy.digest());
@@ -254,6 +255,15 @@ fn conclude(
         } else if default == Effect::Ask {
             "nothing in the policy mentions this action: a person decides".clone_into(&mut decision.reason);
         }
+    }
+    // Last of the opinions, because it must not turn the default's deny into a question.
+    if matches!(decision.effect, Effect::Allow | Effect::Ask)
+        && let Some(required) = requested::opinion(input)
+    {
+        if decision.effect == Effect::Allow {
+            settle(&mut decision, &required);
+        }
+        gathered.opinions.push(required);
     }
     if decision.effect == Effect::Ask {
         let asks = gathered.opinions.iter().filter(|opinion| opinion.effect == Effect::Ask);

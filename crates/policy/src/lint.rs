@@ -34,6 +34,7 @@ pub fn lint(documents: &[Document]) -> Vec<Warning> {
             let message = "the document has neither `rules` nor `default`: what its sections do not restrict is allowed";
             warnings.add(document, Position { line: 1, column: 1 }, message);
         }
+        lint_version(document, &mut warnings);
         lint_openings(document, &mut warnings);
         lint_tools(document, &mut warnings);
         lint_rules(document, &mut warnings);
@@ -54,6 +55,19 @@ struct Warnings {
 impl Warnings {
     fn add(&mut self, document: &Document, at: Position, message: impl Into<String>) {
         self.found.push(Warning { file: document.file.clone(), at, message: message.into() });
+    }
+}
+
+/// A version of the format that this one is not: keys of it may mean something else.
+fn lint_version(document: &Document, warnings: &mut Warnings) {
+    let is_known = document.version == "1" || document.version.starts_with("1.");
+    if let Some(at) = document.version_at.filter(|_| !is_known) {
+        let version = proctor_core::quoted(&document.version);
+        warnings.add(
+            document,
+            at,
+            format!("version {version} is not known; the document is read as version `1`"),
+        );
     }
 }
 
@@ -225,6 +239,16 @@ mod tests {
     fn a_careful_document_has_no_warnings() {
         let source = "default: deny\nrules:\n  - {id: a, when: 'action.tool == \"x\"', then: allow}\ntools:\n  y: {allow: true, limit_per_hour: 3}\n";
         assert_eq!(warnings(&[source]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_version_that_is_not_known_is_named() {
+        let of = |version: &str| warnings(&[&format!("version: \"{version}\"\ndefault: deny\n")]);
+        assert_eq!(of("2"), ["p0:1:11: version `2` is not known; the document is read as version `1`"]);
+        assert_eq!(of("10").len(), 1);
+        assert!(of("1").is_empty() && of("1.0").is_empty());
+        // A version of the envelope is that of what people wrote.
+        assert!(warnings(&["metadata: {version: \"7\"}\nspec: {default: deny}\n"]).is_empty());
     }
 
     #[test]

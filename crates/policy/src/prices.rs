@@ -4,6 +4,7 @@
 use proctor_core::action::ActionKind;
 use proctor_facts::Facts;
 use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 
 /// Tokens that a call is taken to have when it does not say.
 const UNSAID_TOKENS: u64 = 1000;
@@ -36,6 +37,12 @@ pub fn actual_cost(model: &str, prompt_tokens: u64, completion_tokens: u64) -> D
     let cost = |price: i64, tokens: u64| Decimal::new(price, 9).checked_mul(Decimal::from(tokens));
     let sum = cost(prompt, prompt_tokens).zip(cost(completion, completion_tokens));
     sum.and_then(|(prompt, completion)| prompt.checked_add(completion)).unwrap_or(Decimal::MAX).normalize()
+}
+
+/// [`actual_cost`] as a floating-point number, for what is compared and shown, never billed.
+pub fn list_price_usd(model: &str, prompt_tokens: u64, completion_tokens: u64) -> f64 {
+    // A decimal always has a nearest floating-point number.
+    actual_cost(model, prompt_tokens, completion_tokens).to_f64().unwrap_or(f64::INFINITY)
 }
 
 /// The expected cost of an action in USD: what it says, else, for a call to a model, what the table says.

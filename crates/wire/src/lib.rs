@@ -10,6 +10,7 @@
 //! assert_eq!(reply, r#"{"jsonrpc":"2.0","id":7,"result":{"answer":null}}"#);
 //! ```
 
+pub mod agentcli;
 pub mod ahp;
 pub mod assembly;
 pub mod atp;

@@ -16,13 +16,19 @@ pub(crate) struct Stop;
 
 /// Builder of one document's tree.
 pub(crate) struct Builder<'p> {
-    limits: &'p Limits,
-    errors: &'p mut Errors,
+    limits: Limits,
+    errors: Errors,
     open: Vec<Open>,
     anchors: BTreeMap<usize, Rc<Node>>,
     root: Option<Rc<Node>>,
     nodes: usize,
     text: usize,
+    /// Key of the root whose list gives its items away.
+    streamed: Option<&'p str>,
+    /// The last of these items, until it is taken.
+    item: Option<Rc<Node>>,
+    /// Number of these items.
+    items: usize,
 }
 
 /// A mapping or list that has not ended yet.
@@ -35,7 +41,13 @@ struct Open {
 
 enum Holds {
     List(Vec<Rc<Node>>),
-    Map { entries: Vec<(Key, Rc<Node>)>, seen: BTreeMap<String, Position>, pending: Pending },
+    /// A list whose items are given away.
+    Streamed,
+    Map {
+        entries: Vec<(Key, Rc<Node>)>,
+        seen: BTreeMap<String, Position>,
+        pending: Pending,
+    },
 }
 
 /// State of a mapping between its events.
@@ -49,12 +61,29 @@ enum Pending {
 }
 
 impl<'p> Builder<'p> {
-    pub(crate) fn new(limits: &'p Limits, errors: &'p mut Errors) -> Builder<'p> {
-        Builder { limits, errors, open: Vec::new(), anchors: BTreeMap::new(), root: None, nodes: 0, text: 0 }
+    pub(crate) fn new(limits: Limits, streamed: Option<&'p str>) -> Builder<'p> {
+        Builder {
+            limits,
+            errors: Errors::new(limits.errors),
+            open: Vec::new(),
+            anchors: BTreeMap::new(),
+            root: None,
+            nodes: 0,
+            text: 0,
+            streamed,
+            item: None,
+            items: 0,
+        }
     }
 
-    pub(crate) fn root(self) -> Option<Rc<Node>> {
-        self.root
+    /// The root, the number of items that were given away, and the errors.
+    pub(crate) fn finish(self) -> (Option<Rc<Node>>, usize, Errors) {
+        (self.root, self.items, self.errors)
+    }
+
+    /// The item of the streamed list that has just ended.
+    pub(crate) fn take_item(&mut self) -> Option<Rc<Node>> {
+        self.item.take()
     }
 
     pub(crate) fn refuse(&mut self, at: Position, kind: ErrorKind) {
@@ -69,7 +98,9 @@ impl<'p> Builder<'p> {
             }
             Event::SequenceStart(anchor, tag) => {
                 self.refuse_tag(tag.as_deref(), at);
-                self.start(Holds::List(Vec::new()), anchor, at)
+                let is_streamed = anchor == 0 && self.streamed_comes_next();
+                let holds = if is_streamed { Holds::Streamed } else { Holds::List(Vec::new()) };
+                self.start(holds, anchor, at)
             }
             Event::MappingStart(anchor, tag) => {
                 self.refuse_tag(tag.as_deref(), at);
@@ -156,6 +187,7 @@ impl<'p> Builder<'p> {
                 }
                 Value::List(items)
             }
+            Holds::Streamed => Value::List(Vec::new()),
             Holds::Map { entries, .. } => {
                 for (_, node) in &entries {
                     add(node);
@@ -204,9 +236,23 @@ impl<'p> Builder<'p> {
         matches!(self.open.last(), Some(Open { holds: Holds::Map { pending: Pending::Key, .. }, .. }))
     }
 
+    /// Whether the value of the streamed key of the root comes next.
+    fn streamed_comes_next(&self) -> bool {
+        match (self.open.as_slice(), self.streamed) {
+            ([Open { holds: Holds::Map { pending: Pending::Value(key), .. }, .. }], Some(streamed)) => {
+                key.name == streamed
+            }
+            _ => false,
+        }
+    }
+
     fn insert(&mut self, node: Rc<Node>) {
         match self.open.last_mut().map(|open| &mut open.holds) {
             Some(Holds::List(items)) => items.push(node),
+            Some(Holds::Streamed) => {
+                self.items += 1;
+                self.item = Some(node);
+            }
             Some(Holds::Map { entries, pending, .. }) => {
                 if let Pending::Value(key) = std::mem::replace(pending, Pending::Key) {
                     entries.push((key, node));

@@ -4,7 +4,8 @@
 //! keys, keys that are not strings, duplicate keys, several documents in one source. Scalars follow the core schema of YAML 1.2.
 //!
 //! [`parse`] gives the tree, or every error with its position. [`parse_recovering`] gives both, for readers that report mistakes in the
-//! YAML and mistakes in what it says together.
+//! YAML and mistakes in what it says together. [`parse_without_items`] and [`items`] read a long list item by item: the tree of a large source
+//! takes many times its bytes.
 //!
 //! ```
 //! use proctor_yaml::{ErrorKind, Limits, Position, Value, parse};
@@ -23,6 +24,7 @@
 
 mod build;
 mod error;
+mod items;
 mod node;
 mod position;
 pub mod scalar;
@@ -30,12 +32,11 @@ mod source;
 
 use std::rc::Rc;
 
-use saphyr_parser::{Event, Parser};
-
-use build::Builder;
 use error::Errors;
+use items::Construction;
 
 pub use error::{Error, ErrorKind};
+pub use items::Items;
 pub use node::{Key, Node, Value};
 pub use position::Position;
 
@@ -82,51 +83,40 @@ pub fn parse(source: &[u8], limits: &Limits) -> Result<Rc<Node>, Vec<Error>> {
 
 /// Parses as much of a source as possible. Entries whose key is refused are left out of the tree.
 pub fn parse_recovering(source: &[u8], limits: &Limits) -> Parsed {
-    let mut errors = Errors::new(limits.errors);
-    let root = source::decode(source, limits.source_bytes, &mut errors).and_then(|text| {
-        // The parser is not ours. Should it have a panic that we do not know of, a bad source must still be a refused source.
-        let parsed =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| build_tree(text, limits, &mut errors)));
-        parsed.unwrap_or_else(|_| {
-            errors.add(Position::START, ErrorKind::ParserPanicked);
-            None
-        })
-    });
-    Parsed { root, errors: errors.into_vec() }
+    parse_parts(source, limits, None).0
 }
 
-fn build_tree(source: &str, limits: &Limits, errors: &mut Errors) -> Option<Rc<Node>> {
-    let mut parser = Parser::new_from_str(source);
-    let mut builder = Builder::new(limits, errors);
-    let mut documents = 0_usize;
-    loop {
-        let (event, span) = match parser.next_event() {
-            Some(Ok(event)) => event,
-            Some(Err(error)) => {
-                let kind = ErrorKind::Syntax(error.info().to_owned());
-                builder.refuse(source::position(*error.marker()), kind);
-                return None;
-            }
-            None => break,
-        };
-        let at = source::position(span.start);
-        match event {
-            Event::DocumentStart(_) => {
-                documents += 1;
-                if documents > 1 {
-                    builder.refuse(at, ErrorKind::SecondDocument);
-                    break;
-                }
-            }
-            Event::StreamEnd => break,
-            event => builder.take(event, at).ok()?,
-        }
-    }
-    let root = builder.root();
-    if root.is_none() {
-        errors.add(Position::START, ErrorKind::Empty);
-    }
-    root
+/// Parses like [`parse_recovering`], but leaves the items of the list under a key of the root out of the tree. Returns the number of
+/// items; [`items`] gives them. A list with an anchor stays whole, because an alias may repeat it.
+pub fn parse_without_items(source: &[u8], limits: &Limits, key: &str) -> (Parsed, usize) {
+    parse_parts(source, limits, Some(key))
+}
+
+/// The items that [`parse_without_items`] left out of the tree of the same source. Errors are reported by that function only.
+///
+/// ```
+/// use proctor_yaml::{Limits, items, parse_without_items};
+///
+/// let limits = Limits { source_bytes: 1 << 20, depth: 64, nodes: 100_000, text_bytes: 1 << 20, errors: 100 };
+/// let source = b"tests: [one, two]\nname: nightly\n";
+/// let (parsed, count) = parse_without_items(source, &limits, "tests");
+/// assert_eq!(parsed.root.unwrap().to_json().to_string(), r#"{"tests":[],"name":"nightly"}"#);
+/// assert_eq!(count, 2);
+/// let found: Vec<String> = items(source, &limits, "tests").map(|item| item.to_json().to_string()).collect();
+/// assert_eq!(found, [r#""one""#, r#""two""#]);
+/// ```
+pub fn items<'s>(source: &'s [u8], limits: &Limits, key: &'s str) -> Items<'s> {
+    let mut errors = Errors::new(limits.errors);
+    Items::new(source::decode(source, limits.source_bytes, &mut errors), limits, key)
+}
+
+fn parse_parts(source: &[u8], limits: &Limits, streamed: Option<&str>) -> (Parsed, usize) {
+    let mut errors = Errors::new(limits.errors);
+    let Some(text) = source::decode(source, limits.source_bytes, &mut errors) else {
+        return (Parsed { root: None, errors: errors.into_vec() }, 0);
+    };
+    let (root, items, errors) = Construction::new(text, limits, streamed).run();
+    (Parsed { root, errors: errors.into_vec() }, items)
 }
 
 #[cfg(test)]

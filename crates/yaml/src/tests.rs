@@ -1,3 +1,4 @@
+use proctor_core::json::Json;
 use proptest::prelude::*;
 
 use super::*;
@@ -93,4 +94,63 @@ proptest! {
         prop_assert!(parsed.root.is_some() || !parsed.errors.is_empty());
         prop_assert_eq!(parse(source.as_bytes(), &LIMITS).is_ok(), parsed.errors.is_empty());
     }
+}
+
+/// The tree of a source, put together from its parts.
+fn tree_of_parts(source: &str) -> Json {
+    let (parsed, count) = parse_without_items(source.as_bytes(), &LIMITS, "tests");
+    let mut root = parsed.root.expect("a root").to_json();
+    let found: Vec<Json> = items(source.as_bytes(), &LIMITS, "tests").map(|item| item.to_json()).collect();
+    assert_eq!(found.len(), count, "{source}");
+    if let Json::Object(members) = &mut root
+        && let Some((_, Json::Array(left))) = members.iter_mut().find(|(name, _)| name == "tests")
+    {
+        assert!(left.is_empty() || found.is_empty(), "{source}");
+        left.extend(found);
+    }
+    root
+}
+
+#[test]
+fn items_of_a_streamed_list_are_those_of_the_tree() {
+    for source in [
+        "name: a\ntests:\n  - {id: 1}\n  - [x, y]\n  - text\nlast: [1, 2]\n",
+        "tests: [{tests: [1, 2]}, 3]\n",
+        "{\"tests\": []}",
+        "a: {tests: [1, 2]}\n",
+        "a: &a [1]\ntests: [*a, &b {k: *a}, *b]\nc: *b\n",
+        // An anchored list may be repeated and stays whole; so does one that an alias stands for.
+        "tests: &t [1, 2]\nb: *t\n",
+        "a: &t [1, 2]\ntests: *t\n",
+        "tests: 5\n",
+    ] {
+        assert_eq!(tree_of_parts(source), tree(source).to_json(), "{source}");
+    }
+}
+
+#[test]
+fn items_keep_their_positions() {
+    let source = b"tests:\n  - id: a\n  - id: b\n";
+    let found: Vec<Position> = items(source, &LIMITS, "tests").map(|item| item.at).collect();
+    assert_eq!(found, [Position { line: 2, column: 5 }, Position { line: 3, column: 5 }]);
+}
+
+#[test]
+fn errors_and_limits_are_the_same_without_items() {
+    for source in [
+        "tests: [{a: 1, a: 2}, !t x]\nb: 1\nb: 2\n",
+        "tests: [1, 2\n",
+        "tests: [1]\ntests: [2]\n",
+        "",
+        "tests: [*a]\n",
+    ] {
+        let whole = parse_recovering(source.as_bytes(), &LIMITS).errors;
+        let (parts, _) = parse_without_items(source.as_bytes(), &LIMITS, "tests");
+        assert!(!whole.is_empty(), "{source}");
+        assert_eq!(parts.errors, whole, "{source}");
+    }
+    let few = Limits { nodes: 3, ..LIMITS };
+    let (parts, _) = parse_without_items(b"tests: [1, 2, 3]", &few, "tests");
+    assert_eq!(parts.errors[0].kind, ErrorKind::TooManyNodes(3));
+    assert!(parts.root.is_none());
 }

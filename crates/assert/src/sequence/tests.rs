@@ -440,3 +440,23 @@ proptest! {
         judge(&steps(&names), &text);
     }
 }
+
+#[test]
+fn the_page_has_the_members_of_every_check() {
+    let page = include_str!("../../../../docs/attest.md");
+    for check in super::CHECKS.split(", ").map(str::trim) {
+        let name = format!("`{check}`");
+        let row = page.lines().find(|line| {
+            let cells: Vec<&str> = line.split('|').collect();
+            cells.get(1).is_some_and(|kind| kind.trim() == "`trace`")
+                && cells.len() == 5
+                && cells.get(2).is_some_and(|checks| checks.contains(&name))
+        });
+        let row = row.unwrap_or_else(|| panic!("`{check}` has no row in docs/attest.md"));
+        let members = row.split('|').nth(3).unwrap();
+        let shown: std::collections::BTreeSet<&str> =
+            members.split('`').skip(1).step_by(2).map(|word| word.trim_end_matches(": true")).collect();
+        let known = super::members_of(check).unwrap().iter().copied().collect();
+        assert_eq!(shown, known, "{check}");
+    }
+}

@@ -549,3 +549,23 @@ fn the_first_problem_of_a_tree_is_told() {
     assert!(report(r#"{"steps": [{"type": "agent_call", "name": "a", "sub_trace": {}}]}"#).valid);
     assert!(report(r#"{"parent_trace_id": "elsewhere"}"#).valid);
 }
+
+#[test]
+fn the_page_has_the_members_of_every_check() {
+    let page = include_str!("../../../../docs/attest.md");
+    for check in super::CHECKS.split(", ").map(str::trim) {
+        let name = format!("`{check}`");
+        let row = page.lines().find(|line| {
+            let cells: Vec<&str> = line.split('|').collect();
+            cells.get(1).is_some_and(|kind| kind.trim() == "`trace_tree`")
+                && cells.len() == 5
+                && cells.get(2).is_some_and(|checks| checks.contains(&name))
+                && !cells.get(3).is_some_and(|members| members.contains("`agent_called`"))
+        });
+        let row = row.unwrap_or_else(|| panic!("`{check}` has no row in docs/attest.md"));
+        let members = row.split('|').nth(3).unwrap();
+        let shown: std::collections::BTreeSet<&str> = members.split('`').skip(1).step_by(2).collect();
+        let known = [false, true].iter().flat_map(|between| super::members_of(check, *between).unwrap());
+        assert_eq!(shown, known.copied().collect(), "{check}");
+    }
+}

@@ -24,7 +24,7 @@ pub struct Trust {
 
 /// An error in a trust file, with its line and column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("trust file, line {line}, column {column}: {problem}")]
+#[error("{line}:{column}: {problem}")]
 pub struct TrustError {
     /// The line, from 1.
     pub line: usize,

@@ -44,7 +44,6 @@ fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Stor
     connection.pragma_update(None, "wal_autocheckpoint", WAL_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", WAL_PAGES * 4096)?;
     connection.pragma_update(None, "secure_delete", "on")?;
-    connection.pragma_update(None, "cache_size", -32 * 1024)?;
     set_durability(&connection, durability)?;
     Ok(connection)
 }

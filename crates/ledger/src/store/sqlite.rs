@@ -40,6 +40,15 @@ impl SqliteStore {
         })
     }
 
+    /// Bounds the pages that the writer keeps in memory.
+    pub fn limit_cache(&self, bytes: usize) -> Result<(), StoreError> {
+        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // A negative number is one of KiB instead of pages.
+        let kibibytes = i64::try_from(bytes / 1024).unwrap_or(i64::MAX);
+        writing.connection.pragma_update(None, "cache_size", -kibibytes)?;
+        Ok(())
+    }
+
     fn commit_into(writing: &mut Writing, batch: &Batch) -> Result<(), StoreError> {
         let Writing { connection, index, .. } = writing;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -64,7 +64,16 @@ impl Entry {
 pub(super) enum Item {
     Draft(Box<Entry>),
     Checkpoint(Arc<Slot<String>>),
-    Cosign { size: u64, signature: NoteSignature, slot: Arc<Slot<String>> },
+    Cosign {
+        size: u64,
+        signature: NoteSignature,
+        slot: Arc<Slot<String>>,
+    },
+    /// Committed records whose answers did not reach their callers.
+    Retract {
+        seqs: Vec<u64>,
+        slot: Arc<Slot<()>>,
+    },
 }
 
 impl Item {
@@ -72,6 +81,7 @@ impl Item {
         match self {
             Item::Draft(entry) => entry.cost(),
             Item::Checkpoint(_) | Item::Cosign { .. } => DRAFT_OVERHEAD,
+            Item::Retract { seqs, .. } => DRAFT_OVERHEAD + seqs.len() * size_of::<u64>(),
         }
     }
 
@@ -80,6 +90,7 @@ impl Item {
         match self {
             Item::Draft(entry) => entry.slot.answer(Err(reason)),
             Item::Checkpoint(slot) | Item::Cosign { slot, .. } => slot.answer(Err(reason)),
+            Item::Retract { slot, .. } => slot.answer(Err(reason)),
         };
     }
 }

@@ -186,9 +186,21 @@ impl Queue {
         Ok(())
     }
 
-    pub(super) fn note_unrecorded(&self) {
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    pub(super) fn unrecorded(&self) -> u64 {
+        self.lock().unrecorded
+    }
+
+    pub(super) fn note_unrecorded(&self, count: u64) {
         let mut state = self.lock();
-        state.unrecorded = state.unrecorded.saturating_add(1);
+        // A closed ledger writes no `gap` any more: whoever relayed the action counts it.
+        if count == 0 || state.closed {
+            return;
+        }
+        state.unrecorded = state.unrecorded.saturating_add(count);
         state.wake_requested = true;
         self.wake_writer(&mut state);
     }

@@ -10,6 +10,7 @@ use proctor_core::time::Timestamp;
 
 use super::entry::{Entry, Item};
 use super::opening::Start;
+use super::pending::Slot;
 use super::plan::{Cosignature, Plan};
 use super::queue::{Queue, Taken};
 use super::{NotRecorded, Options, Receipt, Tree};
@@ -120,6 +121,7 @@ impl Worker {
         plan.batch.records = std::mem::take(&mut self.record_buffer);
         self.add_gap(&mut plan, taken.unrecorded);
         let now = Instant::now();
+        let mut retracting: Vec<Retracting> = Vec::new();
         let mut items = taken.items.into_iter();
         while let Some(item) = items.next() {
             match item {
@@ -129,6 +131,9 @@ impl Worker {
                         let rest = std::iter::once(Item::Draft(entry)).chain(items).collect();
                         self.fail(plan, &error);
                         self.refuse_all(rest, &error);
+                        for (_, slot) in retracting {
+                            slot.answer(Err(NotRecorded::Failed(error.to_string())));
+                        }
                         return;
                     }
                 }
@@ -136,11 +141,14 @@ impl Worker {
                 Item::Cosign { size, signature, slot } => {
                     plan.cosignatures.push(Cosignature { size, signature, slot, note: None });
                 }
+                Item::Retract { seqs, slot } => retracting.push((self.retract_committed(&seqs), slot)),
             }
         }
         // The callers have the error already; retractions are tried again before the next batch.
-        if self.commit(plan).is_ok() {
-            let _ = self.recover();
+        let recovered = self.commit(plan).and_then(|()| self.recover());
+        for (found, slot) in retracting {
+            let retracted = found.and_then(|()| recovered.clone());
+            slot.answer(retracted.map_err(|error| NotRecorded::Failed(error.to_string())));
         }
         self.purge_erased();
     }
@@ -211,6 +219,17 @@ impl Worker {
         let newest = self.reader.checkpoints(0..u64::MAX, crate::store::Order::Descending, 1)?;
         self.last_checkpoint = newest.into_iter().next();
         self.uncertain = false;
+        Ok(())
+    }
+
+    /// Notes records for retraction that were committed in time, but whose answers did not arrive.
+    fn retract_committed(&mut self, seqs: &[u64]) -> Result<(), StoreError> {
+        for &seq in seqs {
+            let leaves = self.reader.leaves(seq..seq.saturating_add(1))?;
+            for leaf in leaves {
+                self.retract(seq, parse_leaf(seq, &leaf)?.into());
+            }
+        }
         Ok(())
     }
 
@@ -449,6 +468,9 @@ impl Worker {
         }
     }
 }
+
+/// Whether records could be noted for retraction, and the slot of the caller that waits for the `retracted` records.
+type Retracting = (Result<(), StoreError>, Arc<Slot<()>>);
 
 /// A link to a record that does not precede the one with the link.
 fn missing_link(first: u64, entry: &Entry) -> Option<u64> {

@@ -73,6 +73,7 @@ fn read_body(body: &Node, path: &str, document: &mut Document, problems: &mut Pr
     // Sections are named in messages as the manual names them, with or without an envelope around them.
     if let Some(version) = fields.text("version", problems) {
         version.value.clone_into(&mut document.version);
+        document.version_at = Some(version.at);
     }
     document.scope = read_scope(&fields, problems);
     document.default = fields

@@ -10,6 +10,7 @@
 
 mod check;
 mod context;
+mod query;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,8 @@ use proctor_core::decision::Effect;
 use super::{Engine, ModuleProblem, Opinion, truncate};
 use crate::input::Input;
 use crate::question::AnswerSource;
+
+pub use query::{CedarAnswer, CedarFailure, CedarQuery, CedarRequest};
 
 /// Cedar policies, compiled once and sorted by the kinds of action that they apply to.
 #[derive(Debug)]

@@ -9,6 +9,8 @@
 //! that contradict each other, as undefined, which would be no opinion; its interpreter reports both, but has no bound other
 //! than time. So the machine goes first, as the bound, and the interpreter's answer counts.
 
+mod query;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,6 +28,8 @@ use super::{Engine, ModuleProblem, Opinion, is_rule_id, truncate};
 use crate::condition::CallingAgent;
 use crate::input::Input;
 use crate::question::AnswerSource;
+
+pub use query::{QueryFailure, RegoQuery};
 
 /// Most instructions that one evaluation may take.
 pub const MAX_INSTRUCTIONS: usize = 250_000;
@@ -66,38 +70,49 @@ impl std::fmt::Debug for RegoModule {
 impl RegoModule {
     /// Compiles a module of the package `proctor`.
     pub fn compile(file: &str, text: &str) -> Result<RegoModule, Vec<ModuleProblem>> {
-        bounds::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
-        let refused = refused_functions(file, text);
-        if !refused.is_empty() {
-            return Err(refused);
-        }
-        let (program, policy) =
-            compile(file, text).map_err(|error| vec![problem_of(file, text, &error.to_string())])?;
-        // The compiler knows every function that is called, however its name was written.
-        for builtin in &program.builtin_info_table {
-            if let Some((name, why)) = REFUSED.iter().find(|(name, _)| *name == builtin.name) {
-                let message = format!("`{name}` {why}: decisions have to be derivable again");
-                return Err(vec![ModuleProblem::at(file, text, 0, message)]);
-            }
-        }
+        let (program, policy) = compile_checked(file, text, ENTRY, Some("proctor"))?;
         Ok(RegoModule { program, policy })
     }
+}
 
-    /// Runs the module for its number of instructions alone.
-    fn measure(&self, input: Value) -> Result<(), regorus::rvm::vm::VmError> {
-        let mut machine = RegoVM::new();
-        machine.load_program(Arc::clone(&self.program));
-        machine.set_max_instructions(MAX_INSTRUCTIONS);
-        machine.set_input(input);
-        machine.set_data(Value::new_object())?;
-        machine.execute_entry_point_by_name(ENTRY).map(drop)
+/// Compiles a module with one entry point, and refuses functions that decisions cannot depend on.
+fn compile_checked(
+    file: &str,
+    text: &str,
+    entry: &str,
+    package: Option<&str>,
+) -> Result<(Arc<Program>, CompiledPolicy), Vec<ModuleProblem>> {
+    bounds::check(file, text, &SYNTAX).map_err(|problem| vec![problem])?;
+    let refused = refused_functions(file, text);
+    if !refused.is_empty() {
+        return Err(refused);
     }
+    let (program, policy) = compile(file, text, entry, package)
+        .map_err(|error| vec![problem_of(file, text, &error.to_string())])?;
+    // The compiler knows every function that is called, however its name was written.
+    for builtin in &program.builtin_info_table {
+        if let Some((name, why)) = REFUSED.iter().find(|(name, _)| *name == builtin.name) {
+            let message = format!("`{name}` {why}: decisions have to be derivable again");
+            return Err(vec![ModuleProblem::at(file, text, 0, message)]);
+        }
+    }
+    Ok((program, policy))
+}
+
+/// Runs a program for its number of instructions alone.
+fn measure(program: &Arc<Program>, entry: &str, input: Value) -> Result<(), regorus::rvm::vm::VmError> {
+    let mut machine = RegoVM::new();
+    machine.load_program(Arc::clone(program));
+    machine.set_max_instructions(MAX_INSTRUCTIONS);
+    machine.set_input(input);
+    machine.set_data(Value::new_object())?;
+    machine.execute_entry_point_by_name(entry).map(drop)
 }
 
 impl Engine for RegoModule {
     fn evaluate(&self, input: &Input, answers: &dyn AnswerSource) -> Vec<Opinion> {
         let value = input_value(input, answers);
-        if let Err(error) = self.measure(value.clone()) {
+        if let Err(error) = measure(&self.program, ENTRY, value.clone()) {
             return vec![refusal(&format!("the module could not be evaluated: {error}"))];
         }
         let result = self.policy.eval_with_input(value);
@@ -120,37 +135,44 @@ enum RegoError {
     /// The engine's message, with its chain of causes.
     #[error("{0}")]
     Engine(String),
-    #[error("the package is `{0}`, and has to be `proctor`")]
-    Package(String),
-    #[error("the module has no rule `decision`")]
-    NoDecision,
+    #[error("the package is `{found}`, and has to be `{expected}`")]
+    Package { found: String, expected: String },
+    #[error("the module has no rule `{0}`")]
+    NoRule(String),
 }
 
 fn engine_error(error: impl std::fmt::Display) -> RegoError {
     RegoError::Engine(format!("{error:#}"))
 }
 
-fn compile(file: &str, text: &str) -> Result<(Arc<Program>, CompiledPolicy), RegoError> {
+fn compile(
+    file: &str,
+    text: &str,
+    entry: &str,
+    package: Option<&str>,
+) -> Result<(Arc<Program>, CompiledPolicy), RegoError> {
     let mut engine = regorus::Engine::new();
     // In OPA's lenient mode an error in a function makes a rule undefined, and a deny rule would say nothing.
     engine.set_strict_builtin_errors(true);
-    let package = engine.add_policy(file.to_owned(), text.to_owned()).map_err(engine_error)?;
-    if package != "data.proctor" {
-        return Err(RegoError::Package(package.trim_start_matches("data.").to_owned()));
+    let found = engine.add_policy(file.to_owned(), text.to_owned()).map_err(engine_error)?;
+    let found = found.trim_start_matches("data.");
+    if let Some(expected) = package.filter(|expected| *expected != found) {
+        return Err(RegoError::Package { found: found.to_owned(), expected: expected.to_owned() });
     }
-    let entry: regorus::Rc<str> = ENTRY.into();
-    let policy = engine.compile_with_entrypoint(&entry).map_err(|error| {
+    let rule = entry.rsplit('.').next().unwrap_or(entry);
+    let entry_point: regorus::Rc<str> = entry.into();
+    let policy = engine.compile_with_entrypoint(&entry_point).map_err(|error| {
         // The engine has no error type: a missing rule is known by its text alone.
         match engine_error(error) {
             RegoError::Engine(text)
                 if text.contains("not a valid rule path") || text.contains("not found") =>
             {
-                RegoError::NoDecision
+                RegoError::NoRule(rule.to_owned())
             }
             other => other,
         }
     })?;
-    let program = Compiler::compile_from_policy(&policy, &[ENTRY]).map_err(engine_error)?;
+    let program = Compiler::compile_from_policy(&policy, &[entry]).map_err(engine_error)?;
     Ok((program, policy))
 }
 

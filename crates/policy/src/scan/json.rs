@@ -52,6 +52,13 @@ impl Scanner {
         (cut.unwrap_or_else(|| value.clone()), redactor.reported)
     }
 
+    /// Findings of [`Scanner::redact_json`] where everything is kept; the value is not copied.
+    pub fn scan_json(&self, value: &Json, prefix: &str) -> Vec<JsonFinding> {
+        let mut redactor = Redactor::new(self, &|_| true);
+        redactor.redact_value(value, &Path::root(prefix), 1);
+        redactor.reported
+    }
+
     /// [`Scanner::redact_json`] for a text; every finding has the path `path`.
     pub fn redact_text(
         &self,

@@ -486,6 +486,7 @@ fn without_positions(mut document: Document) -> Document {
     document.network_allowlist.iter_mut().flatten().for_each(|host| host.at = nowhere);
     document.tools.iter_mut().for_each(|tool| tool.at = nowhere);
     document.active_hours_at = nowhere;
+    document.version_at = None;
     document.observe.iter_mut().for_each(|glob| glob.at = nowhere);
     document.anomalies.iter_mut().for_each(|section| section.at = nowhere);
     document.capabilities.iter_mut().for_each(|section| section.at = nowhere);

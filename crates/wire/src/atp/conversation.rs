@@ -75,6 +75,8 @@ pub struct Conversation {
     highest_sequence: Option<u64>,
     kept_bytes: usize,
     kept_values: usize,
+    /// Whether a flood of events was named as a problem.
+    is_flooded: bool,
     /// The last text that looked like a message and was none: it explains an absent response.
     syntax_error: Option<JsonError>,
 }
@@ -108,6 +110,7 @@ impl Conversation {
             highest_sequence: None,
             kept_bytes: 0,
             kept_values: 0,
+            is_flooded: false,
             syntax_error: None,
         }
     }
@@ -203,18 +206,20 @@ impl Conversation {
         } else {
             None
         };
+        // Standard output and standard error have no common order, so a line of the latter is never late.
+        let after_response = self.responded && source != Source::StderrLine;
         if let Some(problem) = is_over_limit {
             self.state.counts.dropped += 1;
-            // A flood is one problem, not one for each event.
-            if self.state.counts.dropped == 1 {
+            // A flood is one problem, not one for each event. How many come between the response and the end of reading depends on the
+            // speed of both sides, so a flood there must not decide about the run.
+            if !after_response && !self.is_flooded {
+                self.is_flooded = true;
                 self.refuse(problem);
             }
             return Fed::Dropped;
         }
         self.kept_bytes += bytes;
         self.kept_values += values;
-        // Standard output and standard error have no common order, so a line of the latter is never late.
-        let after_response = self.responded && source != Source::StderrLine;
         self.state.counts.after_response += u64::from(after_response);
         let received = match read::<Event>(json, Strictness::Lenient) {
             Ok(valid) => {

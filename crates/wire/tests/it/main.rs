@@ -1,4 +1,4 @@
-//! The wire formats: messages and rules of AHP and ATP, and Agent Assembly's published vectors.
+//! The wire formats: messages and rules of AHP and ATP, compiled agentcli manifests, and Agent Assembly's published vectors.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,7 @@
     reason = "a test fails by panicking, and its helpers are part of it"
 )]
 
+mod agentcli_compile;
 mod ahp;
 mod assembly_vectors;
 mod atp;

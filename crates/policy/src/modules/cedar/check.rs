@@ -15,7 +15,7 @@ use super::super::record::{ACTION, AGENT, SESSION, TIME};
 use super::super::{ModuleProblem, is_rule_id, truncate};
 use super::context::Reads;
 
-const SYNTAX: Syntax = Syntax { comment: "//", raw_quote: None, statement_end: ';' };
+pub(super) const SYNTAX: Syntax = Syntax { comment: "//", raw_quote: None, statement_end: ';' };
 
 /// A policy that passed, with its position in the text and the members that it reads.
 pub(super) struct Checked {
@@ -67,7 +67,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Vec<Checked>, Vec<ModulePr
     }
 }
 
-fn syntax_problem(file: &str, text: &str, error: &DetailedError) -> ModuleProblem {
+pub(super) fn syntax_problem(file: &str, text: &str, error: &DetailedError) -> ModuleProblem {
     let offset = error.source_locations.first().map_or(0, |label| label.loc.start);
     let mut message = error.message.clone();
     if let Some(help) = &error.help {

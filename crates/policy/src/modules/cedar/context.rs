@@ -82,6 +82,15 @@ fn member_value(part: &MemberValue<'_>) -> Option<RestrictedExpression> {
     })
 }
 
+/// Members of an object; nulls are left out.
+pub(super) fn members(json: &Json) -> Vec<(String, RestrictedExpression)> {
+    json.as_object()
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), json_value(value)?)))
+        .collect()
+}
+
 /// Recursion is bounded by the depth that the JSON parser allows.
 fn json_value(json: &Json) -> Option<RestrictedExpression> {
     Some(match json {

@@ -181,6 +181,21 @@ fn events_beyond_the_limit_are_dropped_and_counted() {
 }
 
 #[test]
+fn a_flood_behind_the_response_is_dropped_without_a_problem() {
+    let mut conversation = Conversation::new("t");
+    let text = r#"{"task_id":"t","event_type":"progress","payload":{}}"#;
+    conversation.feed(Source::Message, response("t").as_bytes());
+    for _ in 0..MAX_EVENTS {
+        conversation.feed(Source::Message, text.as_bytes());
+    }
+    assert_eq!(conversation.feed(Source::Message, text.as_bytes()), Fed::Dropped);
+    assert_eq!(conversation.problems(), []);
+    // Standard error has no order with the response: there it is a flood like any other.
+    assert_eq!(conversation.feed(Source::StderrLine, text.as_bytes()), Fed::Dropped);
+    assert_eq!(conversation.problems(), [ConversationProblem::TooManyEvents]);
+}
+
+#[test]
 fn memory_of_events_is_bounded() {
     let mut conversation = Conversation::new("t");
     let text =
