@@ -4,7 +4,7 @@ use std::io::{BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
@@ -15,7 +15,8 @@ use proctor_system::{RealPaths, SystemClock, SystemRandomness};
 
 use crate::owner::{self, OwnerError, RelayedDoor};
 use crate::policy_files;
-use crate::settings::Settings;
+use crate::relayed::OwnDenies;
+use crate::settings::{Durability, Settings};
 use crate::state_dir::{StateDir, StateDirError};
 use crate::{Engine, EngineError, Parts};
 use proctor_net::lines::{self, Line};
@@ -34,6 +35,19 @@ pub struct Relay {
     pub stream: UnixStream,
     /// Reading half, for answers.
     pub answers: BufReader<UnixStream>,
+    /// The owner's name of this connection.
+    pub connection: String,
+}
+
+/// Request for access to a state directory.
+#[derive(Debug, Clone, Default)]
+pub struct Opening<'a> {
+    /// [`COMMAND`], or the name of a door.
+    pub mode: &'a str,
+    /// The moment after which an owner is not waited for any more; none: the usual limits.
+    pub until: Option<Instant>,
+    /// Denies that this process answered by itself since it last reached an owner.
+    pub denies: OwnDenies,
 }
 
 /// The mode of a connection that carries single commands; other modes are the names of doors.
@@ -41,6 +55,10 @@ pub const COMMAND: &str = "command";
 
 /// The mode of a connection that carries lines of test runs, and the name of their door.
 pub const TEST_RUNS: &str = "atp";
+
+/// Bytes of the database that a suite run keeps in memory: it appends, and reads little of what it has written. With the usual cache its memory
+/// would grow with the number of tests.
+const TEST_RUNS_CACHE: usize = 1 << 20;
 
 /// The policy of test runs when none is configured: the tools that a suite gives its runs, and nothing for anybody else.
 const TEST_RUNS_POLICY: &str = r#"version: "1"
@@ -73,8 +91,29 @@ pub enum AccessError {
     #[error("{0}")]
     Refused(String),
     /// A process holds the lock and does not answer.
-    #[error("{} is owned by a process that does not answer", .0.display())]
-    NotAnswering(PathBuf),
+    #[error("{} is owned by {}, which did not answer within {} ms", path.display(), process(*pid), waited.as_millis())]
+    NotAnswering {
+        /// The state directory.
+        path: PathBuf,
+        /// The owner's process id, when it could be read.
+        pid: Option<u32>,
+        /// The time that it was waited for.
+        waited: Duration,
+    },
+    /// A process holds the lock and cannot be connected to.
+    #[error("{} is owned by {}, which cannot be reached: {reason}", path.display(), process(*pid))]
+    Unreachable {
+        /// The state directory.
+        path: PathBuf,
+        /// The owner's process id, when it could be read.
+        pid: Option<u32>,
+        /// The last attempt's error.
+        reason: String,
+    },
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
 fn list(problems: &[Problem]) -> String {
@@ -118,6 +157,18 @@ const MAX_RELAY_LINE: usize = 16 << 20;
 /// Time limit of the owner's handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The shortest time limit of a handshake, however little time is left.
+const SHORTEST_HANDSHAKE: Duration = Duration::from_millis(50);
+
+/// Attempts to reach one owner that cannot be connected to.
+const ATTEMPTS: usize = 5;
+
+/// Pause between two attempts.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
+
+/// Owners that may follow each other while a process tries to reach one: short-lived commands take turns at the lock.
+const MAX_OWNERS: usize = 20;
+
 /// Time limit of a command at the owner.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -129,34 +180,67 @@ impl Access {
         mode: &str,
         doors: impl FnOnce(&Arc<Engine>) -> Vec<Box<dyn RelayedDoor>>,
     ) -> Result<Access, AccessError> {
+        Access::open_within(settings, &Opening { mode, ..Opening::default() }, doors)
+    }
+
+    /// [`Access::open`] with a time limit, for a process that may have denies to tell the owner of.
+    pub fn open_within(
+        settings: &Settings,
+        opening: &Opening<'_>,
+        doors: impl FnOnce(&Arc<Engine>) -> Vec<Box<dyn RelayedDoor>>,
+    ) -> Result<Access, AccessError> {
         let state = StateDir::new(&settings.state);
+        // A policy with mistakes must not leave a new state directory behind.
+        let mut policy = match &settings.policy {
+            Some(_) if !state.exists() => Some(load_policy(settings)?),
+            _ => None,
+        };
         if state.create(&SystemRandomness)? {
             let key = state.key()?.verifier_key().to_string();
             log::info!("made state directory {} (ledger {key})", settings.state.display());
         }
-        // The owner may end between the two attempts, so a few rounds are made.
-        for _ in 0..5 {
-            match open_ledger(settings, &state) {
-                Ok(ledger) => return own(settings, &state, ledger, mode, doors).map(Access::Owner),
-                Err(OpenError::Owned { pid }) => match connect(settings, &state, mode) {
+        // The owner may end between the two attempts, so a few rounds are made; a new owner is a new reason to try.
+        let mut owner = None;
+        let mut attempts = 0;
+        for _ in 0..MAX_OWNERS * ATTEMPTS {
+            let (pid, reason) = match open_ledger(settings, &state, opening.mode) {
+                Ok(ledger) => {
+                    let policy = match (policy.take(), &settings.policy) {
+                        (Some(policy), _) => policy,
+                        (None, None) if opening.mode == TEST_RUNS => test_runs_policy()?,
+                        // Commands ask for no decision, so that nobody misses a policy.
+                        (None, None) if opening.mode == COMMAND => Policy::closed(),
+                        (None, _) => load_policy(settings)?,
+                    };
+                    let engine = own(settings, &state, (ledger, policy), doors)?;
+                    engine.ledger().note_unrecorded_many(opening.denies.count);
+                    return Ok(Access::Owner(engine));
+                }
+                Err(OpenError::Owned { pid }) => match connect(settings, &state, opening) {
                     Ok(relay) => return Ok(Access::Relay(relay)),
                     Err(ConnectError::Refused(refusal)) => return Err(refusal),
-                    Err(ConnectError::NotThere(reason)) => {
-                        std::thread::sleep(Duration::from_millis(100));
-                        let pid = pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
-                        log::warn!("the owner{pid} does not answer: {reason}");
+                    Err(ConnectError::Silent(waited)) => {
+                        return Err(AccessError::NotAnswering { path: settings.state.clone(), pid, waited });
                     }
+                    Err(ConnectError::NotThere(reason)) => (pid, reason),
                 },
                 Err(error) => return Err(error.into()),
+            };
+            attempts = if owner == Some(pid) { attempts + 1 } else { 1 };
+            owner = Some(pid);
+            if attempts == ATTEMPTS || opening.until.is_some_and(|until| until <= Instant::now()) {
+                return Err(AccessError::Unreachable { path: settings.state.clone(), pid, reason });
             }
+            std::thread::sleep(BETWEEN_ATTEMPTS);
         }
-        Err(AccessError::NotAnswering(settings.state.clone()))
+        let reason = "its owners change too fast".to_owned();
+        Err(AccessError::Unreachable { path: settings.state.clone(), pid: None, reason })
     }
 }
 
 /// Creates the ledger of an existing state directory, unless it has one.
 pub fn create_ledger(settings: &Settings) -> Result<(), OpenError> {
-    match open_ledger(settings, &StateDir::new(&settings.state)) {
+    match open_ledger(settings, &StateDir::new(&settings.state), COMMAND) {
         Ok(ledger) => {
             ledger.close();
             Ok(())
@@ -166,29 +250,30 @@ pub fn create_ledger(settings: &Settings) -> Result<(), OpenError> {
     }
 }
 
-fn open_ledger(settings: &Settings, state: &StateDir) -> Result<Ledger, OpenError> {
+fn open_ledger(settings: &Settings, state: &StateDir, mode: &str) -> Result<Ledger, OpenError> {
     let key = state.key().map_err(|error| OpenError::UnusableKey {
         name: "ledger.key".to_owned(),
         reason: error.to_string(),
     })?;
     let mut options = Options::new(key, Arc::new(SystemClock), Arc::new(SystemRandomness));
     options.durability = settings.durability;
-    Ledger::open(state.path(), options)
+    if mode == TEST_RUNS {
+        options.cache_bytes = TEST_RUNS_CACHE;
+    }
+    let ledger = Ledger::open(state.path(), options)?;
+    state.ledger_made();
+    Ok(ledger)
 }
 
 fn own(
     settings: &Settings,
     state: &StateDir,
-    ledger: Ledger,
-    mode: &str,
+    (ledger, policy): (Ledger, Policy),
     doors: impl FnOnce(&Arc<Engine>) -> Vec<Box<dyn RelayedDoor>>,
 ) -> Result<Arc<Engine>, AccessError> {
     let parts = Parts {
         ledger,
-        policy: match &settings.policy {
-            None if mode == TEST_RUNS => test_runs_policy()?,
-            _ => load_policy(settings)?,
-        },
+        policy,
         secret: state.secret()?,
         clock: Arc::new(SystemClock),
         randomness: Arc::new(SystemRandomness),
@@ -196,7 +281,7 @@ fn own(
         answer: settings.answer,
     };
     let engine = Arc::new(Engine::start(parts)?);
-    owner::listen(state, Arc::clone(&engine), doors(&engine))?;
+    owner::listen(state, Arc::clone(&engine), doors(&engine), settings.policy.clone())?;
     Ok(engine)
 }
 
@@ -217,20 +302,28 @@ fn test_runs_policy() -> Result<Policy, AccessError> {
 }
 
 enum ConnectError {
+    /// The owner took the connection, and did not answer in this time.
+    Silent(Duration),
+    /// The owner cannot be connected to, or closed the connection.
     NotThere(String),
+    /// The owner answered with a refusal.
     Refused(AccessError),
 }
 
-fn connect(settings: &Settings, state: &StateDir, mode: &str) -> Result<Relay, ConnectError> {
+fn connect(settings: &Settings, state: &StateDir, opening: &Opening<'_>) -> Result<Relay, ConnectError> {
     let not_there = |error: std::io::Error| ConnectError::NotThere(error.to_string());
-    let mut stream = owner::connect(&state.socket()).map_err(not_there)?;
-    stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT)).map_err(not_there)?;
+    let mode = opening.mode;
     let mut hello = Json::object()
         .with("hello", 1u8)
         .with("mode", mode)
         .with("agent", settings.agent.as_str())
         .with("team", settings.team.as_str())
         .with("org", settings.org.as_str());
+    if mode != COMMAND {
+        hello.push("answer_ms", u64::try_from(settings.answer.as_millis()).unwrap_or(u64::MAX));
+        hello.push("power", settings.durability == Durability::Power);
+    }
+    opening.denies.add_to(&mut hello);
     if let Some(path) = &settings.policy
         && mode != COMMAND
     {
@@ -238,15 +331,28 @@ fn connect(settings: &Settings, state: &StateDir, mode: &str) -> Result<Relay, C
             .map_err(|problems| ConnectError::Refused(AccessError::Policy(problems)))?;
         hello.push("policy", policy.digest().to_string());
     }
+    let left = opening.until.map(|until| until.saturating_duration_since(Instant::now()));
+    let limit = left.map_or(HANDSHAKE_TIMEOUT, |left| left.clamp(SHORTEST_HANDSHAKE, HANDSHAKE_TIMEOUT));
+    let mut stream = owner::connect(&state.socket()).map_err(not_there)?;
+    stream.set_read_timeout(Some(limit)).map_err(not_there)?;
     writeln!(stream, "{hello}").map_err(not_there)?;
     let mut answers = BufReader::new(stream.try_clone().map_err(not_there)?);
-    let answer = read_json(&mut answers).map_err(|error| ConnectError::NotThere(error.to_string()))?;
+    let answer = read_json(&mut answers).map_err(|error| match error {
+        LineError::Io(error) if is_timeout(&error) => ConnectError::Silent(limit),
+        other => ConnectError::NotThere(other.to_string()),
+    })?;
     if answer.get("ok").and_then(Json::as_bool) != Some(true) {
         let reason = answer.get("error").and_then(Json::as_str).unwrap_or("the owner refused");
         return Err(ConnectError::Refused(AccessError::Refused(reason.to_owned())));
     }
     stream.set_read_timeout(None).map_err(not_there)?;
-    Ok(Relay { stream, answers })
+    let connection = answer.get("connection").and_then(Json::as_str).unwrap_or_default().to_owned();
+    Ok(Relay { stream, answers, connection })
+}
+
+/// Whether a read ended because its time limit passed.
+pub fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
 }
 
 impl Relay {

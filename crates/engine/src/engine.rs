@@ -265,6 +265,13 @@ impl Engine {
         self.submit_in(reservation, proposal, deadline)
     }
 
+    /// [`Engine::submit`] for a caller that waits at most this long.
+    pub fn submit_within(&self, proposal: Proposal, most: Duration) -> Undelivered {
+        let deadline = Instant::now() + self.answer.min(most);
+        let reservation = self.reserve_blocking(deadline).map_err(NotRecorded::from);
+        self.submit_in(reservation, proposal, deadline)
+    }
+
     /// Decides an action and queues its record, for a holder of a reservation. Never waits.
     pub fn submit_until(
         &self,
@@ -601,9 +608,11 @@ impl Engine {
         Ok(None)
     }
 
-    /// Commits everything that is queued, signs a checkpoint, and ends the writer.
-    pub fn finish(&self) {
+    /// Commits everything that is queued, signs a checkpoint, and ends the writer. Returns the number of denies that were answered
+    /// without a record and that no `gap` record counts.
+    pub fn finish(&self) -> u64 {
         self.ledger.finish();
+        self.ledger.unrecorded()
     }
 }
 

@@ -74,6 +74,7 @@ pub mod owner;
 pub mod policy_files;
 pub mod policy_watch;
 pub mod rederive;
+pub mod relayed;
 pub mod settings;
 pub mod state_dir;
 pub mod tokens;

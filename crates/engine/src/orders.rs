@@ -165,7 +165,7 @@ pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str)
         let is_principal = named.contains(':') || ["local", "anonymous"].contains(&named);
         let mut event = match found(registry, named)? {
             Some(agent) => AgentEvent::about(agent, order.code(), "cli"),
-            None if order == Order::Suspend && is_principal => AgentEvent {
+            None if matches!(order, Order::Suspend | Order::Kill) && is_principal => AgentEvent {
                 principal: principal_of(named),
                 code: order.code(),
                 door: "cli",

@@ -19,11 +19,17 @@ use proctor_system::private::{self, PrivateError};
 use crate::access::{local_caller, read_json};
 use crate::approvers::{ApproverKeys, CredentialError};
 use crate::orders::{self, Order, OrderError};
+use crate::policy_watch;
+use crate::relayed::{OwnDenies, RelayConnection, RelayConnections};
+use crate::settings::Durability;
 use crate::state_dir::StateDir;
 use crate::{ApprovalRefusal, Engine, EngineError, Report, Spent};
 
-/// Connections at a time; more are closed at once.
-const MAX_CONNECTIONS: usize = 64;
+/// Relays of doors at a time; more are refused.
+const MAX_RELAYS: usize = 64;
+
+/// Connections at a time, those of commands and handshakes included; more are refused at once.
+const MAX_CONNECTIONS: usize = MAX_RELAYS + 32;
 
 /// Longest socket path that every system takes.
 const MAX_SOCKET_PATH: usize = 100;
@@ -41,6 +47,18 @@ pub trait RelayedDoor: Send + Sync {
 
     /// Serves one connection until it ends.
     fn serve(&self, caller: Caller, input: BufReader<UnixStream>, output: UnixStream);
+
+    /// [`RelayedDoor::serve`] for a door that notes its decisions with the connection, so that those which do not arrive are retracted.
+    fn serve_relay(
+        &self,
+        connection: &RelayConnection,
+        caller: Caller,
+        input: BufReader<UnixStream>,
+        output: UnixStream,
+    ) {
+        let _ = connection;
+        self.serve(caller, input, output);
+    }
 
     /// Carries out a single command of this door's; `None` if it has none of that name.
     fn command(&self, name: &str, command: &Json) -> Option<Json> {
@@ -63,6 +81,30 @@ pub enum OwnerError {
     /// The folder of a long socket path is not private.
     #[error(transparent)]
     Folder(#[from] PrivateError),
+}
+
+/// Refusal of a relay's handshake.
+#[derive(Debug, thiserror::Error)]
+enum HandshakeError {
+    /// The relay has another policy.
+    #[error("the owner's policy is {owner}, the one given here is {asked}: use the same policy for both")]
+    Policy {
+        /// Digest of the policy in force.
+        owner: Digest,
+        /// Digest that the relay has.
+        asked: String,
+    },
+    /// The relay asks for more durability than the owner gives.
+    #[error(
+        "the owner (process {pid}) records with durability `process`, and `power` is asked for here: start the owner with `power`, too"
+    )]
+    Durability {
+        /// The owner's process id.
+        pid: u32,
+    },
+    /// No relay more is served.
+    #[error("{MAX_RELAYS} relays are connected to the owner: no more are served")]
+    TooManyRelays,
 }
 
 /// Error of a relayed command.
@@ -104,6 +146,7 @@ pub(crate) fn listen(
     state: &StateDir,
     engine: Arc<Engine>,
     doors: Vec<Box<dyn RelayedDoor>>,
+    policy: Option<PathBuf>,
 ) -> Result<(), OwnerError> {
     let link = state.socket();
     let path = socket_path(&link);
@@ -118,7 +161,9 @@ pub(crate) fn listen(
     }
     let listener = UnixListener::bind(&path).map_err(describe)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(describe)?;
-    let owner = Arc::new(Owner { state: state.clone(), engine, doors });
+    let connections = RelayConnections::default();
+    let relays = AtomicUsize::new(0);
+    let owner = Arc::new(Owner { state: state.clone(), engine, doors, policy, connections, relays });
     std::thread::Builder::new()
         .name("owner".to_owned())
         .spawn(move || accept(&listener, &owner))
@@ -160,6 +205,35 @@ struct Owner {
     state: StateDir,
     engine: Arc<Engine>,
     doors: Vec<Box<dyn RelayedDoor>>,
+    /// The files of the policy.
+    policy: Option<PathBuf>,
+    connections: RelayConnections,
+    /// The number of relays that doors serve.
+    relays: AtomicUsize,
+}
+
+/// Counts a connection for as long as it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    /// Counts one more, unless there are `most`.
+    fn below(most: usize, count: &'a AtomicUsize) -> Option<Counted<'a>> {
+        let counted = Counted(count);
+        (count.fetch_add(1, Ordering::SeqCst) < most).then_some(counted)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Refuses a connection in its handshake.
+fn refuse(mut stream: &UnixStream, error: &str) {
+    let answer = Json::object().with("ok", false).with("error", error);
+    // One write for the whole line: half an answer is none.
+    let _ = stream.write_all(format!("{answer}\n").as_bytes());
 }
 
 fn accept(listener: &UnixListener, owner: &Arc<Owner>) {
@@ -175,6 +249,10 @@ fn accept(listener: &UnixListener, owner: &Arc<Owner>) {
         };
         if open.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
             open.fetch_sub(1, Ordering::SeqCst);
+            refuse(
+                &stream,
+                &format!("{MAX_CONNECTIONS} processes are connected to the owner: no more are served"),
+            );
             continue;
         }
         let (owner, counted) = (Arc::clone(owner), Arc::clone(&open));
@@ -200,27 +278,31 @@ impl Owner {
         let mut input = BufReader::new(reading);
         let Ok(hello) = read_json(&mut input) else { return };
         let _ = stream.set_read_timeout(None);
-        let policy = self.engine.policy().digest();
-        if let Some(asked) = hello.get("policy").and_then(Json::as_str)
-            && asked != policy.to_string()
-        {
-            let error = format!(
-                "the owner's policy is {policy}, the one given here is {asked}: use the same, or leave `--policy` out"
-            );
-            let _ = writeln!(writing, "{}", Json::object().with("ok", false).with("error", error));
-            return;
+        if let Err(refusal) = self.check(&hello) {
+            return refuse(stream, &refusal.to_string());
         }
-        let handshake = Json::object()
+        let text = |name: &str| hello.get(name).and_then(Json::as_str).unwrap_or_default();
+        let door = self.doors.iter().find(|door| door.mode() == text("mode"));
+        let counted = door.map(|_| Counted::below(MAX_RELAYS, &self.relays));
+        if let Some(None) = counted {
+            return refuse(stream, &HandshakeError::TooManyRelays.to_string());
+        }
+        self.connections.settle(&self.engine, &OwnDenies::from_hello(&hello));
+        let answer = hello.get("answer_ms").and_then(Json::as_u64).map(Duration::from_millis);
+        let connection = door.map(|_| self.connections.add(answer));
+        let mut handshake = Json::object()
             .with("ok", true)
             .with("pid", std::process::id())
-            .with("policy", policy.to_string());
+            .with("policy", self.engine.policy().digest().to_string());
+        if let Some(connection) = &connection {
+            handshake.push("connection", connection.id());
+        }
         if writeln!(writing, "{handshake}").is_err() {
             return;
         }
-        let text = |name: &str| hello.get(name).and_then(Json::as_str).unwrap_or_default();
-        if let Some(door) = self.doors.iter().find(|door| door.mode() == text("mode")) {
+        if let (Some(door), Some(connection)) = (door, connection) {
             let caller = local_caller(uid, text("agent"), text("team"), text("org"));
-            door.serve(caller, input, writing);
+            door.serve_relay(&connection, caller, input, writing);
             return;
         }
         while let Ok(command) = read_json(&mut input) {
@@ -231,6 +313,28 @@ impl Owner {
                 return;
             }
         }
+    }
+
+    /// Compares what a relay asks for with what the owner does.
+    fn check(&self, hello: &Json) -> Result<(), HandshakeError> {
+        if hello.get("power").and_then(Json::as_bool) == Some(true)
+            && self.engine.ledger().durability() == Durability::Process
+        {
+            return Err(HandshakeError::Durability { pid: std::process::id() });
+        }
+        let Some(asked) = hello.get("policy").and_then(Json::as_str) else { return Ok(()) };
+        let is_other = || asked != self.engine.policy().digest().to_string();
+        // The files may have changed since the last look.
+        if is_other()
+            && let Some(path) = &self.policy
+        {
+            policy_watch::look_again(path, &self.engine);
+        }
+        if is_other() {
+            let owner = self.engine.policy().digest();
+            return Err(HandshakeError::Policy { owner, asked: asked.to_owned() });
+        }
+        Ok(())
     }
 
     fn run(&self, command: &Json) -> Json {

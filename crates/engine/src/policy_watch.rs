@@ -42,6 +42,16 @@ fn watch(path: &Path, engine: &Weak<Engine>, after: &dyn Fn()) {
     }
 }
 
+/// Reads the policy again at once, for a relay that has seen a later one. A broken one is left to the next look, which reports it.
+pub(crate) fn look_again(path: &Path, engine: &Engine) {
+    if let Ok(sources) = policy_files::read_sources(path)
+        && sources_digest(&sources) != engine.policy().digest()
+        && let Ok(policy) = Policy::compile(sources)
+    {
+        report(&engine.reload(Ok(policy)), engine);
+    }
+}
+
 /// Reads the policy again. What is the same as before is not compiled again.
 fn reload(path: &Path, engine: &Engine) -> Reload {
     match policy_files::read_sources(path) {

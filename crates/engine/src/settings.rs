@@ -1,5 +1,7 @@
 //! Settings of the engine, from the command line and `proctor.toml`.
 
+pub mod file;
+
 use std::path::PathBuf;
 use std::time::Duration;
 

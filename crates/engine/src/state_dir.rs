@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use proctor_core::hex;
 use proctor_core::random::Randomness;
 use proctor_ledger::keys::{Algorithm, SecretKey};
+use proctor_ledger::store::DATABASE_FILE;
 use proctor_system::private::{self, PrivateError};
 
 /// Error of a state directory or one of its keys.
@@ -23,6 +24,31 @@ pub enum StateDirError {
     /// The directory is writable for other users.
     #[error("{}: other users can write to this folder, and could change keys and approvers: run `chmod 700 {}`", .0.display(), .0.display())]
     Shared(PathBuf),
+    /// The directory has keys, but no ledger. A new one would be a second history under the same key.
+    #[error(
+        "{}: the keys are here, but `ledger.db` is not: restore it, or name a new state directory with `--state`",
+        .0.display()
+    )]
+    LedgerLost(PathBuf),
+    /// The directory has a ledger, but lacks a key that belongs to it.
+    #[error(
+        "{}: the ledger is here, but `{file}` is not: restore it, or name a new state directory with `--state`",
+        path.display()
+    )]
+    KeyLost {
+        /// The state directory.
+        path: PathBuf,
+        /// Name of the missing file.
+        file: &'static str,
+    },
+    /// The path of the directory leads to something else.
+    #[error("{}: this is {found}, and no state directory: name another with `--state`", path.display())]
+    NotAFolder {
+        /// The path.
+        path: PathBuf,
+        /// The kind of file.
+        found: &'static str,
+    },
     /// A private file cannot be read or written.
     #[error(transparent)]
     Private(#[from] PrivateError),
@@ -71,6 +97,16 @@ impl StateDir {
         self.0.join("approvers")
     }
 
+    /// The marker of a directory that is being made: keys are there, and the ledger follows.
+    fn marker_file(&self) -> PathBuf {
+        self.0.join("being-made")
+    }
+
+    /// Notes that the ledger is there: from now on, keys without a ledger are a loss.
+    pub(crate) fn ledger_made(&self) {
+        let _ = fs::remove_file(self.marker_file());
+    }
+
     /// The socket on which Agent Assembly's services are served.
     pub fn assembly_socket(&self) -> PathBuf {
         self.0.join("run").join("assembly.sock")
@@ -81,20 +117,42 @@ impl StateDir {
         self.0.join("run").join("owner.sock")
     }
 
-    /// Creates the directory with fresh keys, if it has none. True if they were made.
+    /// Creates the directory with fresh keys, if it has none. True if they were made. Keys without their ledger, and a ledger without
+    /// its keys, are refused; what an interrupted creation left is completed.
     pub fn create(&self, randomness: &dyn Randomness) -> Result<bool, StateDirError> {
-        for path in [self.0.clone(), self.0.join("run")] {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
-            made.map_err(|source| StateDirError::Io { path, source })?;
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| StateDirError::Io { path, source }
+        };
+        self.check_path()?;
+        let run = self.0.join("run");
+        for path in [&self.0, &run] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))?;
         }
-        let found =
-            fs::metadata(&self.0).map_err(|source| StateDirError::Io { path: self.0.clone(), source })?;
+        let found = fs::metadata(&self.0).map_err(failed(&self.0))?;
         if found.mode() & 0o022 != 0 {
             return Err(StateDirError::Shared(self.0.clone()));
         }
-        if self.exists() {
-            return Ok(false);
+        // One process at a time looks and creates.
+        let lock = fs::File::open(&run).map_err(failed(&run))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|errno| failed(&run)(errno.into()))?;
+        // The marker first: whoever removes it has made the ledger before.
+        let being_made = self.marker_file().exists();
+        let is_there = |name: &str| self.0.join(name).symlink_metadata().is_ok();
+        match (self.exists(), is_there(DATABASE_FILE)) {
+            (true, true) if !self.secret_file().exists() => {
+                return Err(StateDirError::KeyLost { path: self.0.clone(), file: "digest.key" });
+            }
+            (true, true) => return Ok(false),
+            (true, false) if being_made && self.secret_file().exists() => return Ok(false),
+            (true, false) => return Err(StateDirError::LedgerLost(self.0.clone())),
+            (false, true) => {
+                return Err(StateDirError::KeyLost { path: self.0.clone(), file: "ledger.key" });
+            }
+            (false, false) => {}
         }
+        private::write(&self.marker_file(), "")?;
         let mut seed = [0u8; 32];
         randomness.fill(&mut seed);
         private::write(&self.secret_file(), &hex::encode(seed))?;
@@ -105,7 +163,31 @@ impl StateDir {
         let key = SecretKey::from_seed(&format!("proctor-{}", hex::encode(tag)), Algorithm::Ed25519, &seed)
             .map_err(|error| StateDirError::Key { path: self.key_file(), reason: error.to_string() })?;
         private::write(&self.key_file(), &key.encode())?;
+        self.hide_from_git();
         Ok(true)
+    }
+
+    /// Refuses a path that leads to something other than a folder.
+    fn check_path(&self) -> Result<(), StateDirError> {
+        let found = match (fs::metadata(&self.0), fs::symlink_metadata(&self.0)) {
+            (Ok(found), _) if found.is_dir() => return Ok(()),
+            (Ok(_), _) => "a file",
+            (Err(error), _) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                "a link that leads to itself"
+            }
+            (Err(_), Ok(link)) if link.is_symlink() => "a link that leads nowhere",
+            _ => return Ok(()),
+        };
+        Err(StateDirError::NotAFolder { path: self.0.clone(), found })
+    }
+
+    /// Keeps keys and records out of a Git work tree that the directory lies in. Failing to write the file is no reason to refuse.
+    fn hide_from_git(&self) {
+        let Ok(path) = self.0.canonicalize() else { return };
+        if path.ancestors().skip(1).any(|folder| folder.join(".git").exists()) {
+            let file = fs::OpenOptions::new().write(true).create_new(true).open(path.join(".gitignore"));
+            let _ = file.and_then(|mut file| std::io::Write::write_all(&mut file, b"*\n"));
+        }
     }
 
     /// The ledger's signing key.

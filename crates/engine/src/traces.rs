@@ -195,8 +195,11 @@ fn add_run_part(trace: &mut Trace, sequence: u64, body: &Json, envelope: &Envelo
     }
     if envelope.code == RUN_ENDED {
         member(data, "output").clone_into(&mut trace.output);
-        let number = |name: &str| match data.get(name) {
-            Some(Json::Number(literal)) => rust_decimal::Decimal::from_str_exact(literal).ok(),
+        let measures = data.get("measures").unwrap_or(&Json::Null);
+        let number = |name: &str| match measures.get(name) {
+            Some(Json::Number(literal)) => rust_decimal::Decimal::from_str_exact(literal)
+                .or_else(|_| rust_decimal::Decimal::from_scientific(literal))
+                .ok(),
             _ => None,
         };
         trace.tokens = trace.tokens.or(number("tokens"));

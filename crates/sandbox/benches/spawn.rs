@@ -65,7 +65,7 @@ fn sandboxed(sandbox: &Sandbox, workspace: &Workspace, network: Network) {
         .stdin(Stream::Null)
         .stdout(Stream::Null)
         .stderr(Stream::Null)
-        .writable(workspace.root())
+        .folders(workspace)
         .network(network);
     let mut process = sandbox.spawn(spec).unwrap();
     let exit = process.wait(Duration::from_secs(10)).unwrap();

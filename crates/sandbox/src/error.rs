@@ -7,13 +7,13 @@ use std::path::PathBuf;
 /// Failure of a sandbox operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program is neither a path of an executable file nor found in `PATH`.
-    #[error(
-        "`{program}` is no executable program; give a path, or a name that the process's `PATH` leads to"
-    )]
+    /// The program is neither a path of a file that can be executed nor found in `PATH`.
+    #[error("`{program}` {problem}")]
     ProgramNotFound {
         /// Program as the specification names it.
         program: String,
+        /// Reason why it cannot be executed.
+        problem: ProgramProblem,
     },
     /// A text of the specification has a zero byte or exceeds a bound.
     #[error("{what} cannot be passed to a process: {reason}")]
@@ -55,6 +55,36 @@ pub enum Error {
         /// Reason of the operating system.
         source: io::Error,
     },
+}
+
+/// Reason why a program cannot be executed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramProblem {
+    /// No folder of `PATH` has it.
+    #[error("is no executable program; give a path, or a name that the process's `PATH` leads to")]
+    NotInPath,
+    /// Nothing is at its path.
+    #[error("does not exist")]
+    Missing,
+    /// Its path is not that of a regular file.
+    #[error("is a folder or another special file, and no program")]
+    NoFile,
+    /// No execute bit is set.
+    #[error("is not executable: run `chmod +x` on it, or name its interpreter before it")]
+    NotExecutable,
+    /// The kernel does not know its format.
+    #[error(
+        "has no `#!` line, and is no program of this system: name its interpreter before it, or begin it with a line like `#!/bin/sh`"
+    )]
+    NoInterpreterLine,
+    /// The interpreter of its first line is not there.
+    #[error("cannot be started: the interpreter of its `#!` line, `{0}`, does not exist")]
+    NoInterpreter(String),
+    /// Its first line ends in a carriage return, which belongs to the interpreter's name then.
+    #[error(
+        "cannot be started: its lines end as on Windows (CR LF), so that its interpreter would be `{0}\\r`; write it with LF line ends"
+    )]
+    WindowsLineEnds(String),
 }
 
 /// Protections that nothing holds, with the reason for each.

@@ -57,6 +57,8 @@ pub(crate) struct Ruleset {
 pub(crate) struct Wanted<'a> {
     pub(crate) version: u32,
     pub(crate) writable: &'a [PathBuf],
+    /// Folders that may be read although they lie in hidden ones.
+    pub(crate) readable: &'a [PathBuf],
     /// Paths that reading must not reach; `None` where a mount namespace masks them.
     pub(crate) hidden: Option<&'a [PathBuf]>,
     /// Whether abstract Unix sockets of others are out of reach.
@@ -106,6 +108,9 @@ impl Ruleset {
                 }
             }
             Some(hidden) => {
+                for folder in wanted.readable {
+                    rules.push(rule(folder, reading)?);
+                }
                 let mut closed = hidden.to_vec();
                 closed.push(PathBuf::from(ALL_DEVICES));
                 allow_reading_around(Path::new("/"), &closed, &mut rules)?;

@@ -38,7 +38,7 @@
 //! ```
 //!
 //! What it does not do: memory of pipes and socket buffers is not counted; a Unix socket that a foreign program opens
-//! *after* a process was started is not masked; where Landlock holds the hidden paths, folders that contain one cannot be listed.
+//! *after* a process was started, or in another network namespace, is not masked; where Landlock holds the hidden paths, folders that contain one cannot be listed.
 
 #![cfg(target_os = "linux")]
 
@@ -57,14 +57,16 @@ mod sandbox;
 mod seccomp;
 mod spec;
 mod sys;
+#[cfg(feature = "tokio")]
+pub mod wait;
 mod workspace;
 
-pub use error::{Error, Missing, Step};
+pub use error::{Error, Missing, ProgramProblem, Step};
 pub use features::{Feature, Features, UnknownFeature};
 pub use limits::{Limit, Limits};
 pub use network::Loopback;
 pub use process::{Exit, Process, Status};
 pub use protections::{Holder, Protection, Protections, Standing};
 pub use sandbox::{Mode, Sandbox};
-pub use spec::{ENVIRONMENT, Network, PRIVATE_HOME_PATHS, Spec, Stream, private_paths};
-pub use workspace::{CopyLimits, LeftOut, Snapshot, Workspace, WorkspaceError, sweep};
+pub use spec::{ENVIRONMENT, Network, PRIVATE_HOME_PATHS, Spec, Stream, homes, private_paths};
+pub use workspace::{CopyLimits, LeftOut, Snapshot, Workspace, WorkspaceError, read_left_file, sweep};

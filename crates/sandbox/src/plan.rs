@@ -14,7 +14,9 @@ use crate::seccomp::{self, Sockets};
 use crate::spec::{Network, Spec};
 use crate::sys::process::{Instruction, Resource, StringVector};
 use crate::sys::{self};
-use layers::Layers;
+use layers::{Layers, Reachable};
+pub(crate) use program::explained;
+use sockets::Foreign;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::path::{Path, PathBuf};
@@ -92,19 +94,24 @@ impl Plan {
             None => program::execution(spec)?,
         };
         let writable = canonical("writable folder", &spec.writable)?;
+        let readable = canonical("readable folder", &spec.readable)?;
+        let read_only = canonical("read-only file", &spec.read_only)?;
         let hidden = present(&spec.hidden);
         let has_mounts = mechanisms.has(Feature::MountNamespace);
+        let is_masked = has_mounts && !matches!(spec.network, Network::Host);
+        let foreign = if is_masked { sockets::foreign(&[&writable, &readable]) } else { Foreign::default() };
         let layers = if has_mounts {
-            let masked = if matches!(spec.network, Network::Host) { Vec::new() } else { sockets::foreign() };
-            Some(Layers::new(&writable, &hidden, &masked, mechanisms.has(Feature::PidNamespace))?)
+            let reachable = Reachable { writable: &writable, readable: &readable, read_only: &read_only };
+            let has_own_processes = mechanisms.has(Feature::PidNamespace);
+            Some(Layers::new(reachable, &hidden, &foreign.paths, has_own_processes)?)
         } else {
             None
         };
         let ruleset = mechanisms
             .has(Feature::Landlock)
-            .then(|| ruleset(spec, mechanisms, &writable, &hidden))
+            .then(|| ruleset(spec, mechanisms, [&writable, &readable], &hidden))
             .transpose()?;
-        let filter = mechanisms.has(Feature::Seccomp).then(|| filter(spec, mechanisms));
+        let filter = mechanisms.has(Feature::Seccomp).then(|| filter(spec, mechanisms, foreign.is_complete));
         let mut kept: Vec<RawFd> = streams.into_iter().chain([channel]).collect();
         kept.extend(ruleset.as_ref().map(|ruleset| ruleset.descriptor.as_raw_fd()));
         let limits = &spec.limits;
@@ -159,7 +166,7 @@ fn present(paths: &[PathBuf]) -> Vec<PathBuf> {
 fn ruleset(
     spec: &Spec,
     mechanisms: &Mechanisms,
-    writable: &[PathBuf],
+    [writable, readable]: [&[PathBuf]; 2],
     hidden: &[PathBuf],
 ) -> Result<Ruleset, Error> {
     let has_network = mechanisms.has(Feature::NetworkNamespace);
@@ -170,6 +177,7 @@ fn ruleset(
     Ruleset::new(&landlock::Wanted {
         version: mechanisms.landlock_version,
         writable,
+        readable,
         hidden: (!mechanisms.has(Feature::MountNamespace)).then_some(hidden),
         closes_sockets: !matches!(spec.network, Network::Host),
         only_port,
@@ -177,11 +185,12 @@ fn ruleset(
     .map_err(|errno| Error::System { what: "creating a Landlock ruleset", source: errno.into() })
 }
 
-fn filter(spec: &Spec, mechanisms: &Mechanisms) -> Vec<Instruction> {
+/// System call filter of a process; `masks_sockets` if every Unix socket of other programs has a mount over it.
+fn filter(spec: &Spec, mechanisms: &Mechanisms, masks_sockets: bool) -> Vec<Instruction> {
     let sockets = match (&spec.network, mechanisms.has(Feature::NetworkNamespace)) {
         (Network::Host, _) => Sockets::All,
-        // Unix sockets are masked by mounts; without them only the filter can close them.
-        (_, true) if mechanisms.has(Feature::MountNamespace) => Sockets::Namespaced,
+        // Where not all of them are masked, only the filter can close them.
+        (_, true) if masks_sockets => Sockets::Namespaced,
         (_, true) => Sockets::Internet,
         (Network::Only(_), false) => Sockets::Tcp,
         (Network::None, false) => Sockets::None,

@@ -111,6 +111,9 @@ struct Ground {
     tcp: TcpListener,
     udp: UdpSocket,
     _by_path: UnixListener,
+    _elsewhere: UnixListener,
+    /// Named pipe, open for reading, so that only a protection keeps others from opening it for writing.
+    _pipe: std::fs::File,
     _hidden: UnixListener,
     _abstract: UnixListener,
     abstract_name: Vec<u8>,
@@ -139,11 +142,14 @@ impl Ground {
         let abstract_name = format!("proctor-trial-{}", workspace.root().display()).into_bytes();
         let address = SocketAddr::from_abstract_name(&abstract_name).map_err(failed)?;
         let by_path = bind_below(outside).map_err(failed)?;
+        let elsewhere = bind_by_descriptor(outside, "elsewhere").map_err(failed)?;
         let in_hidden = bind_below(hidden).map_err(failed)?;
         Ok(Self {
             tcp,
             udp,
             _by_path: by_path,
+            _elsewhere: elsewhere,
+            _pipe: named_pipe(outside).map_err(failed)?,
             _hidden: in_hidden,
             _abstract: UnixListener::bind_addr(&address).map_err(failed)?,
             abstract_name,
@@ -167,6 +173,7 @@ impl Ground {
             caller: std::process::id(),
             limits: LIMITS,
             is_first: mechanisms.has(Feature::PidNamespace),
+            masks_sockets: mechanisms.has(Feature::MountNamespace),
         })?;
         let spec = Spec::new("trial", inside)
             .stdin(Stream::Null)
@@ -189,13 +196,26 @@ impl Ground {
     }
 }
 
-/// Listener at `socket` in a folder whose path may be longer than an address: bound through the folder's descriptor.
+/// Listener at `socket` in a folder whose path may be longer than an address.
 fn bind_below(folder: &Path) -> std::io::Result<UnixListener> {
-    use std::os::fd::AsRawFd as _;
     let direct = folder.join("socket");
     if direct.as_os_str().len() < trial::LONGEST_SOCKET {
         return UnixListener::bind(direct);
     }
+    bind_by_descriptor(folder, "socket")
+}
+
+/// Listener in a folder, bound through the folder's descriptor: its name means nothing to others.
+fn bind_by_descriptor(folder: &Path, name: &str) -> std::io::Result<UnixListener> {
+    use std::os::fd::AsRawFd as _;
     let folder = std::fs::File::open(folder)?;
-    UnixListener::bind(format!("/proc/self/fd/{}/socket", folder.as_raw_fd()))
+    UnixListener::bind(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+}
+
+fn named_pipe(folder: &Path) -> std::io::Result<std::fs::File> {
+    use rustix::fs::{CWD, FileType, Mode};
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let path = folder.join("pipe");
+    rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }

@@ -6,7 +6,7 @@ use crate::features::{Feature, Features};
 use crate::keeper::{self, FAILED, STARTED, Stacks};
 use crate::mechanisms::Mechanisms;
 use crate::network::{Loopback, Pool, Slot};
-use crate::plan::Plan;
+use crate::plan::{Plan, explained};
 use crate::probe::{self, Trial};
 use crate::process::{Process, Reach, system};
 use crate::protections::{Protection, Protections, Standing};
@@ -44,6 +44,8 @@ struct Inner {
     scratch: PathBuf,
     pool: Arc<Pool>,
     found: OnceLock<Found>,
+    /// Protection that the caller cannot ask for, and why.
+    lacking: Option<(Protection, String)>,
     /// Held while the sandbox is tried out, so that it happens once.
     trying: Mutex<()>,
 }
@@ -80,9 +82,20 @@ impl Sandbox {
                 scratch: scratch.to_owned(),
                 pool: Arc::new(Pool::default()),
                 found,
+                lacking: None,
                 trying: Mutex::new(()),
             }),
         }
+    }
+
+    /// Says that a protection is missing, however the sandbox is tried out: for callers that do not know what it should apply to. A sandbox
+    /// that was copied or tried out already stays as it is.
+    #[must_use]
+    pub fn lacking(mut self, protection: Protection, reason: &str) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.lacking = Some((protection, reason.to_owned()));
+        }
+        self
     }
 
     /// Strictness.
@@ -146,7 +159,7 @@ impl Sandbox {
     }
 
     fn found(&self) -> Result<&Found, Error> {
-        let Inner { mode, features, scratch, pool, found, trying } = &*self.inner;
+        let Inner { mode, features, scratch, pool, found, lacking, trying } = &*self.inner;
         if let Some(found) = found.get() {
             return Ok(found);
         }
@@ -154,7 +167,10 @@ impl Sandbox {
         if let Some(found) = found.get() {
             return Ok(found);
         }
-        let (mechanisms, protections) = probe::find(*features, pool, scratch)?;
+        let (mechanisms, mut protections) = probe::find(*features, pool, scratch)?;
+        if let Some((protection, reason)) = lacking {
+            protections.set(*protection, Standing::Missing { reason: reason.clone() });
+        }
         if *mode == Mode::Require {
             refuse_missing(&protections)?;
         }
@@ -219,7 +235,7 @@ pub(crate) fn start(
         other => {
             drop(ours);
             let _ = calls::reap(Children::Descriptor(supervisor.as_raw_fd()), true);
-            ended(other)
+            ended(other).map_err(|error| explained(&spec, error))
         }
     }
 }

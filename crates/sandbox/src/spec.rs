@@ -2,6 +2,8 @@
 
 use crate::limits::Limits;
 use crate::network::Loopback;
+use crate::sys::account;
+use crate::workspace::Workspace;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -21,6 +23,14 @@ const GRACE: Duration = Duration::from_secs(2);
 pub fn private_paths(home: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let home = home.to_owned();
     PRIVATE_HOME_PATHS.into_iter().map(move |name| home.join(name))
+}
+
+/// Home directories of the calling user: the one that the environment names, and the one of the account. Credentials may be in both.
+pub fn homes(variable: Option<&OsStr>, working_directory: &Path) -> Vec<PathBuf> {
+    let named = variable.filter(|home| !home.is_empty()).map(|home| working_directory.join(home));
+    let mut homes: Vec<PathBuf> = named.into_iter().chain(account::home()).collect();
+    homes.dedup();
+    homes
 }
 
 /// Standard stream of a process.
@@ -56,6 +66,8 @@ pub struct Spec {
     pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) streams: [Stream; 3],
     pub(crate) writable: Vec<PathBuf>,
+    pub(crate) readable: Vec<PathBuf>,
+    pub(crate) read_only: Vec<PathBuf>,
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) network: Network,
     pub(crate) limits: Limits,
@@ -75,6 +87,8 @@ impl Spec {
             environment: BTreeMap::new(),
             streams: [Stream::Pipe, Stream::Pipe, Stream::Pipe],
             writable: Vec::new(),
+            readable: Vec::new(),
+            read_only: Vec::new(),
             hidden: Vec::new(),
             network: Network::None,
             limits: Limits::default(),
@@ -136,6 +150,27 @@ impl Spec {
     pub fn writable(mut self, folder: impl Into<PathBuf>) -> Self {
         self.writable.push(folder.into());
         self
+    }
+
+    /// Adds a folder that the process may read although it lies in a hidden one, but not write to.
+    #[must_use]
+    pub fn readable(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.readable.push(folder.into());
+        self
+    }
+
+    /// Adds files inside writable folders that the process must not change, where the sandbox has a mount namespace.
+    #[must_use]
+    pub fn read_only<T: Into<PathBuf>>(mut self, files: impl IntoIterator<Item = T>) -> Self {
+        self.read_only.extend(files.into_iter().map(Into::into));
+        self
+    }
+
+    /// Gives the process the folders of a run: writable, with its home and its temporary folder in the environment.
+    #[must_use]
+    pub fn folders(mut self, workspace: &Workspace) -> Self {
+        self.writable.extend(workspace.writable().map(Path::to_owned));
+        self.environment("HOME", workspace.home()).environment("TMPDIR", workspace.tmp())
     }
 
     /// Adds files and folders that the process must not reach. Writable folders inside them stay reachable; paths that do not exist are

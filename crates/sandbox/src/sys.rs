@@ -9,6 +9,7 @@
     reason = "namespaces, Landlock and seccomp have no safe interface in the standard library"
 )]
 
+pub(crate) mod account;
 pub(crate) mod files;
 pub(crate) mod landlock;
 pub(crate) mod memory;

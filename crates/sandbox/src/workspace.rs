@@ -2,10 +2,12 @@
 
 mod copy;
 mod lock;
+mod tree;
 
 use crate::workspace::copy::Copy;
 use lock::Lock;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -59,6 +61,9 @@ pub enum WorkspaceError {
 
 /// Private folder tree of a run: `workspace`, `tmp` and `home`, accessible to its owner only.
 ///
+/// Processes of the run may write to these three, not to the folder that they are in: otherwise they could put a link in the place of one.
+/// What they left is read through a descriptor that was opened before they started, never by a path.
+///
 /// It is removed on drop. After a crash, [`sweep`] finds it by its lock file, which no living process holds any more.
 #[derive(Debug)]
 pub struct Workspace {
@@ -66,6 +71,8 @@ pub struct Workspace {
     directory: PathBuf,
     tmp: PathBuf,
     home: PathBuf,
+    /// The workspace as it was made, whatever is at its path now.
+    handle: OwnedFd,
     /// Released after the tree is gone.
     _lock: Lock,
 }
@@ -78,7 +85,8 @@ impl Workspace {
         for folder in [&directory, &tmp, &home] {
             private_folder(folder)?;
         }
-        Ok(Self { root, directory, tmp, home, _lock: lock })
+        let handle = tree::open(&directory, false).map_err(failed("opening folder", &directory))?;
+        Ok(Self { root, directory, tmp, home, handle, _lock: lock })
     }
 
     /// Folder of the whole tree.
@@ -101,9 +109,14 @@ impl Workspace {
         &self.home
     }
 
+    /// Folders that processes of the run may write to.
+    pub fn writable(&self) -> [&Path; 3] {
+        [&self.directory, &self.tmp, &self.home]
+    }
+
     /// Copies a folder into the workspace: files, folders, executable bits, and links that stay inside.
     pub fn copy_fixture(&self, fixture: &Path, limits: CopyLimits) -> Result<(), WorkspaceError> {
-        Copy::strict(limits).run(fixture, &self.directory).map(drop)
+        copy_folder(fixture, &self.directory, limits)
     }
 
     /// Copies the workspace, for checks that must not see later changes. Call it when the last process has ended.
@@ -119,7 +132,7 @@ impl Workspace {
         // From here on the folder is removed if something fails.
         let mut snapshot = Snapshot { root, path, left_out: Vec::new(), _lock: lock };
         private_folder(&snapshot.path)?;
-        snapshot.left_out = Copy::lenient(limits).run(&self.directory, &snapshot.path)?;
+        snapshot.left_out = Copy::lenient(limits).run(&self.handle, &self.directory, &snapshot.path)?;
         Ok(snapshot)
     }
 }
@@ -150,21 +163,39 @@ impl Snapshot {
         &self.left_out
     }
 
-    /// Copies a file or folder into the snapshot, in place of what a run may have put there.
+    /// Folder of the whole tree, which no process reaches unless it is given a folder in it.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Copies a file or folder into the snapshot, in place of what a run may have put there. No process may have run in it yet.
     pub fn add(&self, source: &Path, target: &Path, limits: CopyLimits) -> Result<(), WorkspaceError> {
+        let place = self.cleared(target)?;
+        if source.is_dir() {
+            private_folder(&place)?;
+            copy_folder(source, &place, limits)
+        } else {
+            let file = std::fs::File::open(source).map_err(failed("opening", source))?;
+            copy::copy_file(file, source, &place)
+        }
+    }
+
+    /// Writes a file into the snapshot, in place of what a run may have put there. No process may have run in it yet.
+    pub fn write(&self, target: &Path, content: &[u8]) -> Result<(), WorkspaceError> {
+        let place = self.cleared(target)?;
+        copy::new_file(&place, 0o600)?.write_all(content).map_err(failed("writing", &place))
+    }
+
+    /// Place of a path in the snapshot, with nothing there. A folder is replaced as a whole: what a run has added to it must not take part
+    /// in a check.
+    fn cleared(&self, target: &Path) -> Result<PathBuf, WorkspaceError> {
         if !copy::stays_inside(target) {
             return Err(WorkspaceError::PathLeaves { path: target.to_owned() });
         }
-        let place = self.path.join(target);
         self.make_parents(target)?;
-        // A folder is replaced as a whole: what a run has added to it must not take part in a check.
+        let place = self.path.join(target);
         remove_any(&place)?;
-        if source.is_dir() {
-            private_folder(&place)?;
-            Copy::strict(limits).run(source, &place).map(drop)
-        } else {
-            copy::copy_file(source, &place)
-        }
+        Ok(place)
     }
 
     /// Makes the folders above a path. A link or file in the way is removed: a run must not redirect what checks bring.
@@ -198,6 +229,21 @@ fn new_tree(base: &Path, kind: &str) -> Result<(PathBuf, Lock), WorkspaceError> 
     Ok((root, lock))
 }
 
+/// Content of a regular file that a process may have put there. Links are refused, pipes and devices are not opened, and a file of more than
+/// `limit` bytes is an error.
+pub fn read_left_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let folder = tree::open(path.parent().ok_or_else(missing)?, false)?;
+    let file = tree::open_file(&folder, path.file_name().ok_or_else(missing)?, false)?;
+    let mut content = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
+    if content.len() as u64 > limit {
+        return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+    }
+    Ok(content)
+}
+
 /// Creates a folder of mode 0700, whatever the umask, unless there is one.
 fn private_folder(path: &Path) -> Result<(), WorkspaceError> {
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
@@ -228,14 +274,20 @@ fn remove_any(path: &Path) -> Result<(), WorkspaceError> {
     }
 }
 
-/// Removes a tree, also if a run took permissions away from its folders.
+/// Copies a folder of the suite into another one, which exists.
+fn copy_folder(source: &Path, target: &Path, limits: CopyLimits) -> Result<(), WorkspaceError> {
+    let folder = tree::open(source, true).map_err(failed("reading folder", source))?;
+    Copy::strict(limits).run(&folder, source, target).map(drop)
+}
+
+/// Removes a tree, also if a run took permissions away from its folders, or made it deeper than paths can be.
 fn remove_tree(root: &Path) {
     if std::fs::remove_dir_all(root).is_ok() {
         return;
     }
-    copy::open_up(root);
     // What remains is found by the next sweep.
-    let _ = std::fs::remove_dir_all(root);
+    let _ = tree::open(root, false).and_then(|folder| tree::empty(&folder));
+    let _ = std::fs::remove_dir(root);
 }
 
 pub(crate) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> WorkspaceError + use<> {

@@ -200,6 +200,8 @@ impl Exchange {
         let State::Open(connection) = &mut self.state else { return Ok(Item::End) };
         let received = match self.read_until {
             None => connection.next().await,
+            // A timeout alone never ends a stream that always has another message.
+            Some(until) if Instant::now() >= until => Ok(None),
             Some(until) => timeout_at(until, connection.next()).await.unwrap_or(Ok(None)),
         };
         self.deliver(received)

@@ -28,8 +28,8 @@ const NO_EXECUTION: u64 = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
 /// Builds the tree up to `/proc`, which stays writable until [`finish`].
 pub(super) fn prepare(layers: &Layers) -> Result<(), (Step, Errno)> {
-    for (path, tree) in &layers.trees {
-        tree.set(mounts::clone_tree(path).map_err(|errno| (Step::Writable, errno))?);
+    for tree in &layers.trees {
+        tree.copy.set(mounts::clone_tree(&tree.path).map_err(|errno| (Step::Writable, errno))?);
     }
     prepare_base(layers).map_err(|errno| (Step::Mounts, errno))
 }
@@ -85,6 +85,7 @@ pub(super) fn finish(layers: &Layers) -> Result<(), (Step, Errno)> {
             Layer::MakeFolder { path } => (Step::Masks, make_folder(path)),
             Layer::Seal { path } => (Step::Masks, gone_is_fine(mounts::restrict(path, READ_ONLY, false))),
             Layer::Expose { tree, path } => (Step::Writable, expose(layers, *tree, path)),
+            Layer::Keep { path } => (Step::Writable, keep(path)),
         };
         result.map_err(|errno| (step, errno))?;
     }
@@ -92,11 +93,19 @@ pub(super) fn finish(layers: &Layers) -> Result<(), (Step, Errno)> {
 }
 
 fn expose(layers: &Layers, tree: usize, path: &CStr) -> Call<()> {
-    let tree = layers.trees.get(tree).map_or(-1, |(_, tree)| tree.get());
-    mounts::restrict_tree(tree, NO_SET_USER_ID | NO_DEVICES)?;
+    let Some(tree) = layers.trees.get(tree) else { return Err(Errno(libc::EINVAL)) };
+    let writing = if tree.is_writable { 0 } else { READ_ONLY };
+    let tree = tree.copy.get();
+    mounts::restrict_tree(tree, NO_SET_USER_ID | NO_DEVICES | writing)?;
     mounts::attach_tree(tree, path)?;
     files::close(tree);
     Ok(())
+}
+
+/// Makes a file read-only, and its place its own: what is a mount point is neither removed nor replaced.
+fn keep(path: &CStr) -> Call<()> {
+    mounts::bind(path, path)?;
+    mounts::restrict(path, READ_ONLY | NO_SET_USER_ID | NO_DEVICES, false)
 }
 
 fn make_folder(path: &CStr) -> Call<()> {

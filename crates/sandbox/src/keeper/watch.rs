@@ -84,10 +84,20 @@ impl Supervisor {
     }
 
     /// Reaps ended processes: whether any is left.
-    fn reap(&self) -> bool {
+    fn reap(&mut self) -> bool {
         loop {
             match process::reap(Children::Any, false) {
-                Ok(Some(ended)) if ended.pid == self.program => self.tell([EXITED, ended.code, ended.status]),
+                Ok(Some(ended)) if ended.pid == self.program => {
+                    // A program that could not fork ends by itself, maybe before the next sample.
+                    let is_full = ended.status != 0
+                        && self.watch.samples
+                        && self.kill_at.is_none()
+                        && self.sums_now().tasks >= self.watch.processes;
+                    if is_full {
+                        self.tell([CROSSED, Limit::Processes as i32, 0]);
+                    }
+                    self.tell([EXITED, ended.code, ended.status]);
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => return true,
                 Err(_) => return false,

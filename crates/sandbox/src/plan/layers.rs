@@ -16,8 +16,10 @@ pub(crate) enum Layer {
     MaskFile { path: CString },
     /// Makes a folder inside a mask.
     MakeFolder { path: CString },
-    /// Puts a writable tree at its place.
+    /// Puts a tree at its place.
     Expose { tree: usize, path: CString },
+    /// Makes a file inside a writable tree read-only.
+    Keep { path: CString },
     /// Makes a mask read-only, once everything inside it is in place.
     Seal { path: CString },
 }
@@ -25,11 +27,28 @@ pub(crate) enum Layer {
 /// Mounts of a process.
 #[derive(Debug)]
 pub(crate) struct Layers {
-    /// Writable folders with the detached copy that the child makes of each.
-    pub(crate) trees: Vec<(CString, Cell<RawFd>)>,
+    pub(crate) trees: Vec<Tree>,
     pub(crate) steps: Vec<Layer>,
     /// Whether a new `/proc` shows only the processes of the run.
     pub(crate) has_own_processes: bool,
+}
+
+/// Folder that stays reachable, with the detached copy that the child makes of it.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) path: CString,
+    pub(crate) is_writable: bool,
+    pub(crate) copy: Cell<RawFd>,
+}
+
+/// Paths that a process may reach, all of them canonical.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reachable<'a> {
+    pub(crate) writable: &'a [PathBuf],
+    /// Folders that may be read, also inside hidden ones.
+    pub(crate) readable: &'a [PathBuf],
+    /// Files inside writable folders that stay as they are.
+    pub(crate) read_only: &'a [PathBuf],
 }
 
 /// Bound on masks: a mount costs microseconds, and the kernel allows 100,000 in a namespace.
@@ -38,42 +57,56 @@ const MASKS: usize = 4096;
 impl Layers {
     /// Orders masks and writable folders, which may lie inside each other. All paths are canonical.
     pub(crate) fn new(
-        writable: &[PathBuf],
+        reachable: Reachable<'_>,
         hidden: &[PathBuf],
         sockets: &[PathBuf],
         has_own_processes: bool,
     ) -> Result<Self, Error> {
-        let mut outermost: Vec<&PathBuf> = Vec::new();
-        let mut sorted: Vec<&PathBuf> = writable.iter().collect();
+        let Reachable { writable, readable, read_only } = reachable;
+        let mut exposed: Vec<&PathBuf> = Vec::new();
+        let mut sorted: Vec<&PathBuf> = writable.iter().chain(readable).collect();
         sorted.sort_unstable();
         for folder in sorted {
-            if !outermost.iter().any(|outer| folder.starts_with(outer)) {
-                outermost.push(folder);
+            // Sorted paths come parents first: the last one that contains the folder is the innermost.
+            let outer = exposed.iter().rev().find(|outer| folder.starts_with(outer));
+            // A mask in between would cover the folder with the rest.
+            let is_covered = |outer: &Path| {
+                let is_between = |mask: &PathBuf| mask != outer && mask != folder && mask.starts_with(outer);
+                hidden.iter().any(|mask| is_between(mask) && folder.starts_with(mask))
+            };
+            if outer.is_none_or(|outer| is_covered(outer)) {
+                exposed.push(folder);
             }
         }
-        // The run's own sockets are its own affair.
-        let foreign = sockets.iter().filter(|socket| !is_below(socket, writable));
-        let mut masks: Vec<&PathBuf> = hidden.iter().chain(foreign).collect();
+        // Also those inside writable folders: a socket that is bound before the run belongs to another program.
+        let mut masks: Vec<&PathBuf> = hidden.iter().chain(sockets).collect();
         masks.sort_unstable();
         masks.dedup();
-        if masks.len() > MASKS {
+        if masks.len() + read_only.len() > MASKS {
             return Err(Error::InvalidSpec { what: "hidden paths", reason: "there are too many" });
         }
         let mut builder = Builder { covered: Vec::new(), layers: Vec::new() };
-        let mut trees = Vec::with_capacity(outermost.len());
+        let mut trees = Vec::with_capacity(exposed.len());
         // Sorted paths come parents first, and a mask before the writable folders inside it.
         let mut masks = masks.into_iter().peekable();
-        for folder in &outermost {
+        for folder in &exposed {
             while let Some(mask) = masks.next_if(|mask| mask <= folder) {
                 if mask != *folder {
-                    builder.mask(mask, &outermost)?;
+                    builder.mask(mask, &exposed)?;
                 }
             }
             builder.expose(folder, trees.len())?;
-            trees.push((text("writable folder", folder.as_os_str())?, Cell::new(-1)));
+            trees.push(Tree {
+                path: text("writable folder", folder.as_os_str())?,
+                is_writable: writable.contains(*folder),
+                copy: Cell::new(-1),
+            });
         }
         for mask in masks {
-            builder.mask(mask, &outermost)?;
+            builder.mask(mask, &exposed)?;
+        }
+        for file in read_only.iter().filter(|file| is_below(file, writable)) {
+            builder.layers.push(Layer::Keep { path: text("read-only file", file.as_os_str())? });
         }
         Ok(Self { trees, steps: builder.finish()?, has_own_processes })
     }
@@ -147,11 +180,15 @@ impl<'a> Builder<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Layer, Layers};
+    use super::{Layer, Layers, Reachable};
     use std::path::PathBuf;
 
     /// Layers over folders of a temporary tree, as text.
     fn layers(writable: &[&str], hidden: &[&str]) -> Vec<String> {
+        layers_with_sockets(writable, hidden, &[])
+    }
+
+    fn layers_with_sockets(writable: &[&str], hidden: &[&str], sockets: &[&str]) -> Vec<String> {
         let base = tempfile::tempdir().unwrap();
         let root = base.path().canonicalize().unwrap();
         let make = |paths: &[&str]| -> Vec<PathBuf> {
@@ -169,8 +206,9 @@ mod tests {
                 })
                 .collect()
         };
-        let (writable, hidden) = (make(writable), make(hidden));
-        let plan = Layers::new(&writable, &hidden, &[], true).unwrap();
+        let (writable, hidden, sockets) = (make(writable), make(hidden), make(sockets));
+        let reachable = Reachable { writable: &writable, ..Reachable::default() };
+        let plan = Layers::new(reachable, &hidden, &sockets, true).unwrap();
         let relative = |path: &std::ffi::CString| {
             path.to_str().unwrap().strip_prefix(root.to_str().unwrap()).unwrap()[1..].to_owned()
         };
@@ -182,6 +220,7 @@ mod tests {
                 Layer::MaskFile { path } => format!("file {}", relative(path)),
                 Layer::MakeFolder { path } => format!("make {}", relative(path)),
                 Layer::Expose { path, .. } => format!("open {}", relative(path)),
+                Layer::Keep { path } => format!("keep {}", relative(path)),
                 Layer::Seal { path } => format!("seal {}", relative(path)),
             })
             .collect()
@@ -200,6 +239,34 @@ mod tests {
         assert_eq!(
             layers(&["run", "run/deep"], &["run/secret", "run/a.txt", "aside"]),
             ["mask aside", "open run", "file run/a.txt", "mask run/secret", "seal aside", "seal run/secret"]
+        );
+    }
+
+    #[test]
+    fn a_writable_folder_inside_a_hidden_one_inside_a_writable_one_is_rebuilt_in_the_mask() {
+        assert_eq!(
+            layers(&["run", "run/deep", "run/state/own", "run/state/own/deep"], &["run/state"]),
+            ["open run", "pass run/state", "make run/state/own", "open run/state/own", "seal run/state"]
+        );
+    }
+
+    #[test]
+    fn a_socket_inside_a_writable_folder_is_masked_after_it() {
+        assert_eq!(
+            layers_with_sockets(
+                &["run", "run/state/own"],
+                &["run/state"],
+                &["run/a.sock", "run/state/own/b.sock"]
+            ),
+            [
+                "open run",
+                "file run/a.sock",
+                "pass run/state",
+                "make run/state/own",
+                "open run/state/own",
+                "file run/state/own/b.sock",
+                "seal run/state"
+            ]
         );
     }
 

@@ -85,6 +85,7 @@ fn attempts(protection: Protection) -> &'static [(Attempt, &'static str)] {
         Protection::Writes => &[
             (Attempt::Write, "writing outside of the workspace"),
             (Attempt::Metadata, "changing mode, owner, times or attributes outside of the workspace"),
+            (Attempt::Pipe, "writing to a named pipe of another process"),
             (Attempt::Link, "linking a foreign file into the workspace"),
             (Attempt::SharedMemory, "attaching shared memory of another process"),
         ],
@@ -96,6 +97,7 @@ fn attempts(protection: Protection) -> &'static [(Attempt, &'static str)] {
             (Attempt::Tcp, "connecting to a TCP port"),
             (Attempt::Udp, "sending a datagram"),
             (Attempt::UnixPath, "connecting to a Unix socket"),
+            (Attempt::UnixElsewhere, "connecting to a Unix socket whose name does not tell its path"),
             (Attempt::UnixAbstract, "connecting to an abstract Unix socket"),
             (Attempt::Vsock, "opening a socket to the hypervisor"),
         ],

@@ -17,6 +17,8 @@ pub(crate) enum Attempt {
     Write,
     /// Changing mode, owner, times or attributes of a file outside.
     Metadata,
+    /// Writing to a named pipe of another process.
+    Pipe,
     /// Linking a file from outside into the workspace.
     Link,
     /// Attaching shared memory of another process.
@@ -37,6 +39,8 @@ pub(crate) enum Attempt {
     Udp,
     /// Connecting to a Unix socket by path.
     UnixPath,
+    /// Connecting to a Unix socket whose name does not tell its path.
+    UnixElsewhere,
     /// Connecting to an abstract Unix socket.
     UnixAbstract,
     /// Opening a socket to the machine's hypervisor.
@@ -73,6 +77,8 @@ pub(super) struct Targets<'a> {
     pub(super) caller: u32,
     pub(super) limits: Limits,
     pub(super) is_first: bool,
+    /// Whether mounts mask the sockets whose path is known.
+    pub(super) masks_sockets: bool,
 }
 
 /// Prepared attempts.
@@ -84,7 +90,9 @@ pub(crate) struct Trial {
     outside_new: CString,
     outside_folder: CString,
     hidden_file: CString,
-    outside_socket: Vec<u8>,
+    outside_pipe: CString,
+    outside_socket: CString,
+    elsewhere_socket: Vec<u8>,
     hidden_socket: Vec<u8>,
     abstract_name: Vec<u8>,
     tcp_port: u16,
@@ -94,6 +102,7 @@ pub(crate) struct Trial {
     caller_environment: CString,
     limits: Limits,
     is_first: bool,
+    masks_sockets: bool,
 }
 
 impl Trial {
@@ -109,7 +118,9 @@ impl Trial {
             outside_new: path(&targets.outside.join("new"))?,
             outside_folder: path(&targets.outside.join("folder"))?,
             hidden_file: path(&targets.hidden.join("secret"))?,
-            outside_socket: targets.outside.join("socket").as_os_str().as_bytes().to_vec(),
+            outside_pipe: path(&targets.outside.join("pipe"))?,
+            outside_socket: path(&targets.outside.join("socket"))?,
+            elsewhere_socket: targets.outside.join("elsewhere").as_os_str().as_bytes().to_vec(),
             hidden_socket: targets.hidden.join("socket").as_os_str().as_bytes().to_vec(),
             abstract_name,
             tcp_port: targets.tcp_port,
@@ -119,6 +130,7 @@ impl Trial {
             caller_environment: path(Path::new(&format!("/proc/{}/environ", targets.caller)))?,
             limits: targets.limits,
             is_first: targets.is_first,
+            masks_sockets: targets.masks_sockets,
         })
     }
 
@@ -127,6 +139,7 @@ impl Trial {
         [
             (Attempt::Write, self.can_write()),
             (Attempt::Metadata, self.can_change_metadata()),
+            (Attempt::Pipe, can_open(&self.outside_pipe, libc::O_WRONLY | libc::O_NONBLOCK)),
             (Attempt::Link, self.can_link()),
             (Attempt::SharedMemory, self.segment.is_some_and(process::can_attach)),
             (Attempt::ReadHidden, can_open(&self.hidden_file, libc::O_RDONLY)),
@@ -136,7 +149,8 @@ impl Trial {
             (Attempt::Keyring, process::can_use_keyring()),
             (Attempt::Tcp, self.can_connect_tcp()),
             (Attempt::Udp, self.send_datagram()),
-            (Attempt::UnixPath, can_connect(&self.outside_socket)),
+            (Attempt::UnixPath, self.can_reach_socket()),
+            (Attempt::UnixElsewhere, can_connect(&self.elsewhere_socket)),
             (Attempt::UnixAbstract, can_connect(&self.abstract_name)),
             (Attempt::Vsock, works(sockets::open(libc::AF_VSOCK, libc::SOCK_STREAM))),
             (Attempt::Memory, memory::can_map(usize::try_from(self.limits.memory).unwrap_or(usize::MAX))),
@@ -184,6 +198,12 @@ impl Trial {
         let connected = sockets::connect_loopback(fd, self.tcp_port).is_ok();
         files::close(fd);
         connected
+    }
+
+    /// The socket elsewhere closes all Unix sockets for this process; in others, masks alone keep the one with a known path away.
+    fn can_reach_socket(&self) -> bool {
+        let is_visible = self.masks_sockets && files::is_socket(&self.outside_socket);
+        is_visible || can_connect(self.outside_socket.to_bytes())
     }
 
     /// Sends a datagram. Only the receiver knows whether it got out, so this is never counted here.

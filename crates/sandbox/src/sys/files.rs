@@ -118,6 +118,17 @@ pub(crate) fn read_link(path: &CStr, buffer: &mut [u8]) -> Call<usize> {
     usize::try_from(count).map_err(|_| super::last_errno())
 }
 
+/// Whether a path leads to a socket.
+pub(crate) fn is_socket(path: &CStr) -> bool {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
+    if unsafe { libc::stat(path.as_ptr(), status.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has succeeded, and filled the whole value in.
+    let mode = unsafe { status.assume_init() }.st_mode;
+    mode & libc::S_IFMT == libc::S_IFSOCK
+}
+
 /// Raw entries of an open directory, as the kernel lays them out; zero at the end.
 pub(crate) fn directory_entries(fd: RawFd, buffer: &mut [u8]) -> Call<usize> {
     let count = check(unsafe { libc::syscall(libc::SYS_getdents64, fd, buffer.as_mut_ptr(), buffer.len()) })?;

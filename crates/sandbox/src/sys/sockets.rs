@@ -133,3 +133,34 @@ fn loopback(port: u16) -> libc::sockaddr_in {
 fn socket_length<T>() -> libc::socklen_t {
     libc::socklen_t::try_from(size_of::<T>()).unwrap_or(0)
 }
+
+/// Sends a request to the kernel's socket diagnosis, and hands each packet of the answer to `read` until that says that it was the last.
+/// It belongs to the parent.
+pub(crate) fn diagnose(request: &[u8], mut read: impl FnMut(&[u8]) -> Call<bool>) -> Call<()> {
+    /// Packets of an answer are smaller.
+    const PACKET: usize = 64 * 1024;
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    let socket = check_int(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) })
+        .map(files::own)?;
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+    let sent = unsafe { libc::send(fd, request.as_ptr().cast(), request.len(), libc::MSG_NOSIGNAL) };
+    if sent < 0 {
+        return Err(super::last_errno());
+    }
+    let mut packet = vec![0_u8; PACKET];
+    loop {
+        let count = unsafe { libc::recv(fd, packet.as_mut_ptr().cast(), packet.len(), 0) };
+        match usize::try_from(count) {
+            Ok(0) => return Err(Errno(libc::EIO)),
+            Ok(length) => {
+                if read(packet.get(..length).unwrap_or_default())? {
+                    return Ok(());
+                }
+            }
+            Err(_) => match super::last_errno() {
+                Errno(libc::EINTR) => {}
+                errno => return Err(errno),
+            },
+        }
+    }
+}

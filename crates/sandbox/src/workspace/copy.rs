@@ -1,7 +1,11 @@
 //! Copying of folder trees, without following links.
 
+use super::tree::{self, Kind};
 use super::{WorkspaceError, failed};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -70,101 +74,110 @@ impl Copy {
         Self { is_strict: false, ..Self::strict(limits) }
     }
 
-    /// Copies the content of a folder into another one, which exists.
-    pub(super) fn run(mut self, source: &Path, target: &Path) -> Result<Vec<LeftOut>, WorkspaceError> {
-        self.folder(source, target, source, 0)?;
+    /// Copies the content of an open folder into another one, which exists and which no process of a run reaches. `place` is for messages.
+    pub(super) fn run(
+        mut self,
+        source: &OwnedFd,
+        place: &Path,
+        target: &Path,
+    ) -> Result<Vec<LeftOut>, WorkspaceError> {
+        self.folder(source, &Place { root: place, relative: PathBuf::new() }, target, 0)?;
         Ok(self.left_out)
     }
 
     fn folder(
         &mut self,
-        source: &Path,
+        source: &OwnedFd,
+        place: &Place<'_>,
         target: &Path,
-        root: &Path,
         depth: usize,
     ) -> Result<(), WorkspaceError> {
+        let root = place.root;
         if depth > DEPTH {
             return Err(too_large(root, DEPTH as u64, "folders inside each other"));
         }
-        let mut entries = match std::fs::read_dir(source) {
+        if !self.is_strict {
             // A run may have closed its own folders.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !self.is_strict => {
-                set_mode(source, 0o700)?;
-                std::fs::read_dir(source)
-            }
-            other => other,
+            tree::make_passable(source).map_err(failed("setting the mode of", &place.path()))?;
         }
-        .map_err(failed("reading folder", source))?
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(failed("reading folder", source))?;
-        entries.sort_unstable_by_key(std::fs::DirEntry::file_name);
-        for entry in entries {
+        for name in tree::names(source).map_err(failed("reading folder", &place.path()))? {
             self.files += 1;
             if self.files > self.limits.files {
                 return Err(too_large(root, self.limits.files, "entries"));
             }
-            let from = entry.path();
-            let to = target.join(entry.file_name());
-            let kind = entry.file_type().map_err(failed("reading", &from))?;
-            let relative = || from.strip_prefix(root).unwrap_or(&from).to_owned();
-            if kind.is_dir() {
-                super::private_folder(&to)?;
-                self.folder(&from, &to, root, depth + 1)?;
-            } else if kind.is_file() {
-                let length = entry.metadata().map_err(failed("reading", &from))?.len();
-                self.bytes = self.bytes.saturating_add(length);
-                if self.bytes > self.limits.bytes {
-                    return Err(too_large(root, self.limits.bytes, "bytes"));
+            let below = place.below(&name);
+            let to = target.join(&name);
+            let found = tree::look(source, &name).map_err(failed("reading", &below.path()))?;
+            match found.kind {
+                Kind::Folder => {
+                    let inner = tree::open_folder(source, &name, !self.is_strict)
+                        .map_err(failed("reading folder", &below.path()))?;
+                    super::private_folder(&to)?;
+                    self.folder(&inner, &below, &to, depth + 1)?;
                 }
-                self.file(&from, &to)?;
-            } else if kind.is_symlink() {
-                let link = std::fs::read_link(&from).map_err(failed("reading link", &from))?;
-                if link_stays(&relative(), &link) {
-                    std::os::unix::fs::symlink(&link, &to).map_err(failed("creating link", &to))?;
-                } else if self.is_strict {
-                    return Err(WorkspaceError::LinkLeaves { path: relative(), target: link });
-                } else {
-                    self.left_out.push(LeftOut::Link { path: relative(), target: link });
+                Kind::File => {
+                    self.bytes = self.bytes.saturating_add(found.size);
+                    if self.bytes > self.limits.bytes {
+                        return Err(too_large(root, self.limits.bytes, "bytes"));
+                    }
+                    let file = tree::open_file(source, &name, !self.is_strict)
+                        .map_err(failed("opening", &below.path()))?;
+                    copy_file(file, &below.path(), &to)?;
                 }
-            } else if self.is_strict {
-                return Err(WorkspaceError::SpecialFile { path: relative() });
-            } else {
-                self.left_out.push(LeftOut::Special { path: relative() });
+                Kind::Link => {
+                    let link =
+                        tree::read_link(source, &name).map_err(failed("reading link", &below.path()))?;
+                    if link_stays(&below.relative, &link) {
+                        std::os::unix::fs::symlink(&link, &to).map_err(failed("creating link", &to))?;
+                    } else if self.is_strict {
+                        return Err(WorkspaceError::LinkLeaves { path: below.relative, target: link });
+                    } else {
+                        self.left_out.push(LeftOut::Link { path: below.relative, target: link });
+                    }
+                }
+                Kind::Special if self.is_strict => {
+                    return Err(WorkspaceError::SpecialFile { path: below.relative });
+                }
+                Kind::Special => self.left_out.push(LeftOut::Special { path: below.relative }),
             }
         }
         Ok(())
     }
+}
 
-    fn file(&self, from: &Path, to: &Path) -> Result<(), WorkspaceError> {
-        match copy_file(from, to) {
-            Err(WorkspaceError::Io { source, .. })
-                if source.kind() == io::ErrorKind::PermissionDenied && !self.is_strict =>
-            {
-                set_mode(from, 0o600)?;
-                copy_file(from, to)
-            }
-            other => other,
-        }
+/// Place of an entry: the copied folder, and the path below it. Both are names only; nothing is opened by them.
+struct Place<'a> {
+    root: &'a Path,
+    relative: PathBuf,
+}
+
+impl<'a> Place<'a> {
+    fn path(&self) -> PathBuf {
+        self.root.join(&self.relative)
+    }
+
+    fn below(&self, name: &OsStr) -> Place<'a> {
+        Place { root: self.root, relative: self.relative.join(name) }
     }
 }
 
-/// Copies a regular file with its executable bit. The copy is readable and writable for its owner.
-pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), WorkspaceError> {
-    let mut source = std::fs::File::options()
-        .read(true)
-        // A link that has taken the file's place since it was looked at is refused, and a pipe does not block.
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(from)
-        .map_err(failed("opening", from))?;
+/// Copies an open file with its executable bit. The copy is readable and writable for its owner.
+pub(super) fn copy_file(mut source: File, from: &Path, to: &Path) -> Result<(), WorkspaceError> {
     let mode = source.metadata().map_err(failed("reading", from))?.permissions().mode();
-    let mode = if mode & 0o111 == 0 { 0o600 } else { 0o700 };
-    let mut target = std::fs::File::options()
+    let mut target = new_file(to, if mode & 0o111 == 0 { 0o600 } else { 0o700 })?;
+    io::copy(&mut source, &mut target).map_err(failed("copying", from)).map(drop)
+}
+
+/// Creates a file where there is nothing, not even a link.
+pub(super) fn new_file(path: &Path, mode: u32) -> Result<File, WorkspaceError> {
+    let flags = libc::O_NOFOLLOW;
+    File::options()
         .write(true)
         .create_new(true)
+        .custom_flags(flags)
         .mode(mode)
-        .open(to)
-        .map_err(failed("creating", to))?;
-    io::copy(&mut source, &mut target).map_err(failed("copying", from)).map(drop)
+        .open(path)
+        .map_err(failed("creating", path))
 }
 
 /// Whether a relative path names something below the folder that it starts from.
@@ -189,27 +202,6 @@ fn link_stays(at: &Path, link: &Path) -> bool {
         }
     }
     true
-}
-
-/// Gives the owner all permissions on the folders of a tree, so that it can be removed.
-pub(super) fn open_up(root: &Path) {
-    open_up_below(root, 0);
-}
-
-fn open_up_below(folder: &Path, depth: usize) {
-    if depth > DEPTH * 32 || set_mode(folder, 0o700).is_err() {
-        return;
-    }
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up_below(&entry.path(), depth + 1);
-        }
-    }
-}
-
-fn set_mode(path: &Path, mode: u32) -> Result<(), WorkspaceError> {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-        .map_err(failed("setting the mode of", path))
 }
 
 fn too_large(path: &Path, limit: u64, what: &'static str) -> WorkspaceError {

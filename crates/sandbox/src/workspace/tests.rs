@@ -153,3 +153,55 @@ fn a_sweep_removes_only_what_nobody_holds() {
     assert!(base.path().join("other.lock").exists());
     assert_eq!(sweep(&base.path().join("absent")).unwrap(), 0);
 }
+
+#[test]
+fn a_workspace_that_was_replaced_by_a_link_is_not_followed() {
+    let base = tempfile::tempdir().unwrap();
+    let outside = base.path().join("outside");
+    fs::create_dir_all(outside.join("closed")).unwrap();
+    fs::write(outside.join("key"), "secret").unwrap();
+    set_mode(&outside.join("key"), 0o040);
+    set_mode(&outside.join("closed"), 0o050);
+    let workspace = Workspace::create(&base.path().join("runs")).unwrap();
+    fs::write(workspace.workspace().join("own"), "kept").unwrap();
+    fs::rename(workspace.workspace(), workspace.root().join("aside")).unwrap();
+    symlink(&outside, workspace.workspace()).unwrap();
+    let snapshot = workspace.snapshot().unwrap();
+    assert_eq!(fs::read_to_string(snapshot.path().join("own")).unwrap(), "kept");
+    assert_eq!(fs::read_dir(snapshot.path()).unwrap().count(), 1);
+    drop((snapshot, workspace));
+    assert_eq!(mode(&outside.join("key")), 0o040);
+    assert_eq!(mode(&outside.join("closed")), 0o050);
+}
+
+#[test]
+fn text_of_checks_is_never_written_through_what_a_run_left() {
+    let base = tempfile::tempdir().unwrap();
+    let victim = base.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    let workspace = Workspace::create(&base.path().join("runs")).unwrap();
+    fs::write(workspace.workspace().join("inside"), "own").unwrap();
+    symlink("inside", workspace.workspace().join("check.txt")).unwrap();
+    symlink(&victim, workspace.tmp().join("inline")).unwrap();
+    let snapshot = workspace.snapshot().unwrap();
+    snapshot.write(Path::new("check.txt"), b"real").unwrap();
+    snapshot.write(Path::new("deep/er/check.txt"), b"real").unwrap();
+    assert_eq!(fs::read_to_string(snapshot.path().join("check.txt")).unwrap(), "real");
+    assert_eq!(fs::read_to_string(snapshot.path().join("inside")).unwrap(), "own");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    let error = snapshot.write(Path::new("../check.txt"), b"real").unwrap_err();
+    assert!(matches!(error, WorkspaceError::PathLeaves { .. }));
+}
+
+#[test]
+fn a_tree_deeper_than_paths_can_be_is_removed() {
+    let base = tempfile::tempdir().unwrap();
+    let workspace = Workspace::create(base.path()).unwrap();
+    let mut folder = super::tree::open(workspace.workspace(), false).unwrap();
+    for _ in 0..3000 {
+        rustix::fs::mkdirat(&folder, "d", rustix::fs::Mode::RWXU).unwrap();
+        folder = super::tree::open_folder(&folder, std::ffi::OsStr::new("d"), false).unwrap();
+    }
+    drop((folder, workspace));
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+}

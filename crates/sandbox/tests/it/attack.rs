@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsRawFd as _;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, chown, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -67,6 +67,9 @@ impl Targets {
         report("write", can_write(&file));
         report("append", OpenOptions::new().append(true).open(&file).is_ok());
         report("truncate", OpenOptions::new().write(true).truncate(true).open(&file).is_ok());
+        // Without waiting for a reader, should there be none.
+        let pipe = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(outside.join("pipe"));
+        report("pipe", pipe.is_ok());
         report("create", File::create(outside.join("created")).is_ok());
         report("folder", std::fs::create_dir(outside.join("folder")).is_ok());
         report("link-outside", symlink("file", outside.join("link")).is_ok());
@@ -158,6 +161,7 @@ impl Targets {
             let _ = socket.send_to(b"datagram", ("127.0.0.1", self.udp));
         }
         report("unix", UnixStream::connect(self.outside.join("socket")).is_ok());
+        report("unix-elsewhere", UnixStream::connect(self.outside.join("elsewhere")).is_ok());
         report("unix-datagram", sends_to(&self.outside.join("datagram")));
         let name =
             SocketAddr::from_abstract_name(format!("sandbox-test-{}", self.outside.display())).unwrap();

@@ -1,9 +1,10 @@
 //! Each protection with all features, attacked from inside. Run as root and, by `ordinary.rs`, as an ordinary user.
 
-use crate::support::{Bench, GRACE};
+use crate::support::{Bench, GRACE, PATIENCE};
 use crate::world::World;
 use proctor_sandbox::{Limit, Limits, Network, Protection, Status};
 use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::Duration;
 
 #[test]
@@ -19,6 +20,37 @@ fn nothing_but_the_own_workspace_is_within_reach() {
 }
 
 #[test]
+fn sockets_of_others_inside_a_writable_folder_are_out_of_reach() {
+    let bench = Bench::new();
+    if !bench.holds(Protection::Network) {
+        return;
+    }
+    let folder = bench.workspace.workspace().join("deep");
+    std::fs::create_dir(&folder).unwrap();
+    let (stream, datagram) = (folder.join("stream"), folder.join("datagram"));
+    let listener = UnixListener::bind(&stream).unwrap();
+    let receiver = UnixDatagram::bind(&datagram).unwrap();
+    let linked = folder.join("linked");
+    let connected = |hard_link: bool| {
+        if hard_link {
+            std::fs::hard_link(&stream, &linked).unwrap();
+        }
+        let paths = [&stream, &datagram, &linked].map(|path| path.display().to_string());
+        let (_, stdout, stderr) = bench.run(bench.helper(&format!("connect {}", paths.join(" "))));
+        let count = |word: &str| stdout.lines().filter(|line| line.starts_with(word)).count();
+        assert_eq!((count("reached"), count("missed")), (0, 3), "{stdout}{stderr}");
+        // The folder is writable all the same.
+        let (exit, ..) = bench.run(bench.script("echo x > deep/file && ! rm -f deep/stream 2> /dev/null"));
+        assert_eq!(exit.status, Status::Exited(0));
+    };
+    connected(false);
+    connected(true);
+    listener.set_nonblocking(true).unwrap();
+    receiver.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err() && receiver.recv(&mut [0]).is_err());
+}
+
+#[test]
 fn a_fork_bomb_is_stopped_and_reported() {
     let bench = Bench::new();
     if !bench.holds(Protection::Processes) {
@@ -26,9 +58,9 @@ fn a_fork_bomb_is_stopped_and_reported() {
     }
     // Bounded by itself to 255 shells with a child each, should the sandbox fail.
     let script = "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 20; }; f 7; wait";
-    let limits = Limits { processes: 60, wall_time: Duration::from_secs(15), ..Limits::default() };
+    let limits = Limits { processes: 60, wall_time: PATIENCE, ..Limits::default() };
     let mut process = bench.sandbox.spawn(bench.script(script).limits(limits)).unwrap();
-    let exit = process.wait(Duration::from_secs(15)).unwrap().unwrap();
+    let exit = process.wait(PATIENCE).unwrap().unwrap();
     assert_eq!(exit.limit, Some(Limit::Processes), "{exit:?}");
     process.terminate(GRACE).unwrap();
     assert_eq!(bench.survivors(), Vec::<String>::new());
@@ -40,10 +72,10 @@ fn a_memory_bomb_of_one_process_is_stopped() {
     if !bench.holds(Protection::Memory) {
         return;
     }
-    let limits = Limits { memory: 200 << 20, wall_time: Duration::from_secs(30), ..Limits::default() };
+    let limits = Limits { memory: 200 << 20, wall_time: PATIENCE, ..Limits::default() };
     let mut process = bench.sandbox.spawn(bench.helper("memory 1000").limits(limits)).unwrap();
     let (stdout, stderr) = crate::support::drain(&mut process);
-    let exit = process.wait(Duration::from_secs(30)).unwrap().unwrap();
+    let exit = process.wait(PATIENCE).unwrap().unwrap();
     process.terminate(GRACE).unwrap();
     assert_ne!(exit.status, Status::Exited(0));
     assert_ne!(exit.limit, Some(Limit::WallTime));
@@ -57,7 +89,7 @@ fn a_memory_bomb_of_many_processes_is_stopped_and_reported() {
     if !bench.holds(Protection::Memory) {
         return;
     }
-    let limits = Limits { memory: 200 << 20, wall_time: Duration::from_secs(30), ..Limits::default() };
+    let limits = Limits { memory: 200 << 20, wall_time: PATIENCE, ..Limits::default() };
     // Each of the four stays below the limit, all together do not.
     let program = crate::support::own_program().display();
     let script = format!(
@@ -66,7 +98,7 @@ fn a_memory_bomb_of_many_processes_is_stopped_and_reported() {
     let spec = bench.script(&script).environment(crate::helper::COMMAND, "memory 100").limits(limits);
     let mut process = bench.sandbox.spawn(spec).unwrap();
     let (stdout, stderr) = crate::support::drain(&mut process);
-    let exit = process.wait(Duration::from_secs(30)).unwrap().unwrap();
+    let exit = process.wait(PATIENCE).unwrap().unwrap();
     assert_eq!(exit.limit, Some(Limit::Memory), "{exit:?}");
     process.terminate(GRACE).unwrap();
     drop((stdout.join(), stderr.join()));
@@ -104,7 +136,7 @@ fn the_wall_time_ends_a_run() {
     let limits = Limits { wall_time: Duration::from_millis(200), ..Limits::default() };
     let spec = bench.script("trap '' TERM; while :; do sleep 10; done").limits(limits);
     let mut process = bench.sandbox.spawn(spec.grace(Duration::from_millis(100))).unwrap();
-    let exit = process.wait(Duration::from_secs(10)).unwrap().unwrap();
+    let exit = process.wait(PATIENCE).unwrap().unwrap();
     assert_eq!((exit.status, exit.limit), (Status::Signaled(9), Some(Limit::WallTime)));
     process.terminate(GRACE).unwrap();
     assert_eq!(bench.survivors(), Vec::<String>::new());
@@ -232,12 +264,53 @@ fn a_program_that_cannot_start_is_an_error() {
     std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let error = bench.sandbox.spawn(bench.spec("./broken")).unwrap_err();
-    assert!(
-        error.to_string().starts_with("the process could not be started: executing the program"),
-        "{error}"
+    assert_eq!(
+        error.to_string(),
+        "`./broken` cannot be started: the interpreter of its `#!` line, `/no/such/interpreter`, does not exist"
     );
     let error = bench.sandbox.spawn(bench.spec("sh").arguments(["a\0b"])).unwrap_err();
     assert_eq!(error.to_string(), "argument cannot be passed to a process: it has a zero byte");
+}
+
+#[test]
+fn the_cause_of_a_program_that_cannot_start_is_named() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let bench = Bench::new();
+    for (name, content, mode, cause) in [
+        (
+            "windows",
+            "#!/bin/sh\r\nexit 0\r\n",
+            0o700,
+            "its lines end as on Windows (CR LF), so that its interpreter would be `/bin/sh\\r`",
+        ),
+        (
+            "options",
+            "#! /no/such/shell -e\n",
+            0o700,
+            "the interpreter of its `#!` line, `/no/such/shell`, does not exist",
+        ),
+        (
+            "no-line",
+            "print('hello')\n",
+            0o700,
+            "`./no-line` has no `#!` line, and is no program of this system",
+        ),
+        ("no-bit", "#!/bin/sh\n", 0o600, "`./no-bit` is not executable: run `chmod +x` on it"),
+    ] {
+        let script = bench.workspace.workspace().join(name);
+        std::fs::write(&script, content).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(mode)).unwrap();
+        let error = bench.sandbox.spawn(bench.spec(&format!("./{name}"))).unwrap_err().to_string();
+        assert!(error.contains(cause), "{name}: {error}");
+    }
+    std::fs::create_dir(bench.workspace.workspace().join("folder")).unwrap();
+    for (name, cause) in
+        [("gone", "does not exist"), ("folder", "is a folder or another special file, and no program")]
+    {
+        let error = bench.sandbox.spawn(bench.spec(&format!("./{name}"))).unwrap_err().to_string();
+        assert_eq!(error, format!("`./{name}` {cause}"));
+    }
 }
 
 #[test]
@@ -255,6 +328,58 @@ fn another_run_is_out_of_reach_inside_a_hidden_base() {
     );
     let (exit, stdout, _) = bench.run(bench.script(&script).hidden([bench.base.path()]));
     assert_eq!((exit.status, stdout.as_str()), (Status::Exited(0), "own\n"));
+}
+
+#[test]
+fn a_run_cannot_put_another_folder_in_the_place_of_its_own() {
+    let bench = Bench::new();
+    if !bench.holds(Protection::Writes) {
+        return;
+    }
+    let script = "cd ..; for name in workspace tmp home; do mv $name aside && ln -s /etc $name; done; \
+        touch new; echo fine > workspace/own; echo fine > tmp/own; mv tmp/own workspace/moved; cat workspace/moved";
+    let (exit, stdout, stderr) = bench.run(bench.script(script));
+    assert_eq!((exit.status, stdout.as_str()), (Status::Exited(0), "fine\n"), "{stderr}");
+    let mut names: Vec<_> =
+        std::fs::read_dir(bench.workspace.root()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["home", "tmp", "workspace"]);
+    assert!(bench.workspace.writable().iter().all(|folder| folder.symlink_metadata().unwrap().is_dir()));
+}
+
+#[test]
+fn files_that_are_kept_cannot_be_changed_removed_or_replaced() {
+    let bench = Bench::new();
+    if !bench.holds(Protection::Writes) {
+        return;
+    }
+    let check = bench.workspace.workspace().join("check.sh");
+    std::fs::write(&check, "real\n").unwrap();
+    let guard = bench.base.path().join("guard");
+    std::fs::create_dir(&guard).unwrap();
+    std::fs::write(guard.join("own.py"), "guard\n").unwrap();
+    let script = format!(
+        "echo forged > check.sh; rm -f check.sh; echo forged > new; mv new check.sh; chmod 777 check.sh; cat check.sh; \
+         cd {}; echo forged > own.py; rm -f own.py; echo x > more; cat own.py; ls",
+        guard.display()
+    );
+    let spec = bench.script(&script).read_only([&check]).readable(&guard).hidden([bench.base.path()]);
+    let (_, stdout, stderr) = bench.run(spec);
+    assert_eq!(stdout, "real\nguard\nown.py\n", "{stderr}");
+}
+
+#[test]
+fn a_socket_of_another_program_is_masked_where_its_path_is_known() {
+    let bench = Bench::new();
+    if !bench.holds(Protection::Network) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let script = format!("if [ -S '{}' ]; then echo seen; else echo masked; fi", path.display());
+    let (_, stdout, stderr) = bench.run(bench.script(&script));
+    assert_eq!(stdout, "masked\n", "{stderr}");
 }
 
 /// Python outside of home directories, which other users can execute.

@@ -1,6 +1,6 @@
 //! Ends of runs: nothing is left, however a program behaves, in every mode.
 
-use crate::support::{Bench, eventually, first_line};
+use crate::support::{Bench, PATIENCE, eventually, first_line};
 use proctor_sandbox::{Feature, Features, Mode, Status};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn daemons_end_with_the_run() {
                       (sleep 300 & exec sleep 300) & (( sleep 300 & ) & ); echo ready";
         let mut process = bench.sandbox.spawn(bench.script(script)).unwrap();
         assert_eq!(first_line(&mut process), "ready");
-        let exit = process.wait(Duration::from_secs(5)).unwrap().unwrap();
+        let exit = process.wait(PATIENCE).unwrap().unwrap();
         assert_eq!(exit.status, Status::Exited(0));
         eventually(name, || bench.survivors().len() >= 4);
         let exit = process.terminate(Duration::from_millis(200)).unwrap();
@@ -36,9 +36,9 @@ fn a_program_may_use_its_grace_period() {
         let mut process = bench.sandbox.spawn(bench.script(script)).unwrap();
         assert_eq!(first_line(&mut process), "ready");
         let begin = Instant::now();
-        let exit = process.terminate(Duration::from_secs(20)).unwrap();
+        let exit = process.terminate(PATIENCE).unwrap();
         assert_eq!(exit.status, Status::Exited(7), "{name}");
-        assert!(begin.elapsed() < Duration::from_secs(10), "{name}");
+        assert!(begin.elapsed() < PATIENCE, "{name}");
     }
 }
 
@@ -105,7 +105,7 @@ fn output_ends_with_the_run() {
         let (exit, stdout, _) = {
             let mut process = bench.sandbox.spawn(bench.script("setsid sleep 300 & echo out")).unwrap();
             let (stdout, stderr) = crate::support::drain(&mut process);
-            process.wait(Duration::from_secs(5)).unwrap().unwrap();
+            process.wait(PATIENCE).unwrap().unwrap();
             let exit = process.terminate(Duration::from_millis(500)).unwrap();
             (exit, stdout.join().unwrap(), stderr.join().unwrap())
         };

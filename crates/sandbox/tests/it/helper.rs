@@ -2,6 +2,7 @@
 
 use crate::support::MARK;
 use proctor_sandbox::{Feature, Features, Mode, Sandbox, Spec, Stream, Workspace};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
 /// Variable with the role and its arguments, separated by spaces.
@@ -21,11 +22,24 @@ fn entry() {
             fill(mebibytes.parse().unwrap());
             0
         }
+        ["connect", ref sockets @ ..] => {
+            connect(sockets);
+            0
+        }
         ["caller", base, mode] => caller(Path::new(base), mode),
         ["leaks", base] => crate::leaks::count(Path::new(base)),
         _ => panic!("unknown role {command}"),
     };
     std::process::exit(code);
+}
+
+/// Connects and sends to Unix sockets, and says which of them took it.
+fn connect(sockets: &[&str]) {
+    for socket in sockets {
+        let has_connected = UnixStream::connect(socket).is_ok();
+        let has_sent = UnixDatagram::unbound().is_ok_and(|own| own.send_to(b"x", socket).is_ok());
+        println!("\n{} {socket}", if has_connected || has_sent { "reached" } else { "missed" });
+    }
 }
 
 /// Touches memory, at most two gigabytes whatever the caller says, and then waits to be killed, at most a minute.
@@ -58,7 +72,7 @@ fn caller(base: &Path, way: &str) -> i32 {
         .environment(MARK, std::env::var(MARK).unwrap())
         .stdout(Stream::Null)
         .stderr(Stream::Null)
-        .writable(workspace.root());
+        .folders(&workspace);
     let process = sandbox.spawn(spec).unwrap();
     crate::support::eventually("the run never started", || workspace.workspace().join("ready").exists());
     println!("\nready {}", process.supervisor_id());

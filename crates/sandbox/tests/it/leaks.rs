@@ -37,7 +37,7 @@ fn one_run(sandbox: &Sandbox, base: &Path, script: &str) {
     let spec = Spec::new("/bin/sh", workspace.workspace())
         .arguments(["-c", script])
         .environment("PATH", "/usr/bin:/bin")
-        .writable(workspace.root())
+        .folders(&workspace)
         .hidden([base])
         .network(Network::Only(loopback));
     let mut process = sandbox.spawn(spec).unwrap();

@@ -13,6 +13,7 @@ fn attempts(protection: Protection) -> &'static [&'static str] {
             "write",
             "append",
             "truncate",
+            "pipe",
             "create",
             "folder",
             "link-outside",
@@ -71,7 +72,9 @@ fn attempts(protection: Protection) -> &'static [&'static str] {
             "signal",
             "keyring",
         ],
-        Protection::Network => &["tcp", "udp", "unix", "unix-datagram", "abstract", "vsock"],
+        Protection::Network => {
+            &["tcp", "udp", "unix", "unix-elsewhere", "unix-datagram", "abstract", "vsock"]
+        }
         Protection::Memory => &["map", "unmapped-memory"],
         Protection::FileSize => &["file-size"],
         Protection::Descriptors => &["descriptors"],
@@ -178,6 +181,29 @@ fn a_sandbox_that_is_off_says_so() {
 }
 
 #[test]
+fn what_the_caller_does_not_know_is_missing() {
+    let base = tempfile::tempdir().unwrap();
+    let lacking = |mode| {
+        let sandbox = Sandbox::deferred(mode, Features::all(), base.path());
+        sandbox.lacking(Protection::HiddenPaths, "the home directory is not known")
+    };
+    let report = lacking(Mode::Auto).try_out().unwrap().clone();
+    let reason = "the home directory is not known".to_owned();
+    assert_eq!(report.get(Protection::HiddenPaths), &Standing::Missing { reason });
+    assert!(matches!(lacking(Mode::Require).try_out(), Err(Error::Missing(_))));
+}
+
+#[test]
+fn homes_are_those_of_the_environment_and_of_the_account() {
+    let account = proctor_sandbox::homes(None, std::path::Path::new("/srv"));
+    assert_eq!(account.len(), 1, "the tests run as a user with an account");
+    let named = proctor_sandbox::homes(Some("elsewhere".as_ref()), std::path::Path::new("/srv"));
+    assert_eq!(named, [std::path::PathBuf::from("/srv/elsewhere"), account[0].clone()]);
+    let same = proctor_sandbox::homes(Some(account[0].as_os_str()), std::path::Path::new("/srv"));
+    assert_eq!(same, account);
+}
+
+#[test]
 fn an_open_network_is_no_missing_protection() {
     let base = tempfile::tempdir().unwrap();
     let sandbox = Sandbox::new(Mode::Auto, Features::all(), base.path()).unwrap();
@@ -210,10 +236,10 @@ fn processes_are_counted_without_a_namespace() {
             .without(Feature::PidMax)
             .without(Feature::ResourceLimits),
     );
-    let script = "i=0; while [ $i -lt 120 ]; do sleep 30 & i=$((i+1)); done; wait";
-    let limits = Limits { processes: 50, wall_time: std::time::Duration::from_secs(20), ..Limits::default() };
+    let script = "i=0; while [ $i -lt 120 ]; do sleep 300 & i=$((i+1)); done; wait";
+    let limits = Limits { processes: 50, wall_time: crate::support::PATIENCE, ..Limits::default() };
     let mut process = bench.sandbox.spawn(bench.script(script).limits(limits)).unwrap();
-    let exit = process.wait(std::time::Duration::from_secs(20)).unwrap().unwrap();
+    let exit = process.wait(crate::support::PATIENCE).unwrap().unwrap();
     assert_eq!(exit.limit, Some(proctor_sandbox::Limit::Processes), "{exit:?}");
     drop(process);
     assert_eq!(bench.survivors(), Vec::<String>::new());

@@ -14,8 +14,8 @@ pub(crate) const MARK: &str = "SANDBOX_TEST_MARK";
 
 /// Grace period of runs that end by themselves.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-/// Time limit of a program that ends by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of what comes by itself, also on a machine under load.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Folder for runs, sandbox, and the workspace of a run.
 pub(crate) struct Bench {
@@ -46,7 +46,7 @@ impl Bench {
             .environment("HOME", self.workspace.home())
             .environment("TMPDIR", self.workspace.tmp())
             .environment(MARK, &self.mark)
-            .writable(self.workspace.root())
+            .folders(&self.workspace)
     }
 
     /// Specification of a shell script.
@@ -117,7 +117,8 @@ pub(crate) fn first_line(process: &mut Process) -> String {
     String::from_utf8(line).unwrap()
 }
 
-/// Processes whose environment has the given mark, as `pid command`.
+/// Processes whose environment has the given mark, as `pid command`. A process that is between two programs has no environment for a moment:
+/// both a missing process and the last one must be asked for until the answer holds.
 pub(crate) fn marked(mark: &str) -> Vec<String> {
     let wanted = format!("{MARK}={mark}").into_bytes();
     let mut found = Vec::new();
@@ -131,13 +132,22 @@ pub(crate) fn marked(mark: &str) -> Vec<String> {
     found
 }
 
-/// Waits until a condition holds; fails after ten seconds.
+/// Waits until a condition holds; fails when [`PATIENCE`] is over.
 pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !condition() {
-        assert!(begin.elapsed() < Duration::from_secs(10), "{what}");
+        assert!(begin.elapsed() < PATIENCE, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Start time of a living process; a zombie waits for its parent only. With the time a reused number is another process.
+pub(crate) fn start_time(pid: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may have spaces; after its parenthesis come the state and 18 numbers before the time.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" { None } else { fields.nth(18)?.parse().ok() }
 }
 
 /// This test binary, at a path that every user can execute.

@@ -3,8 +3,9 @@
 use crate::attack::{Targets, call, result};
 use crate::support::{Bench, GRACE};
 use std::net::{TcpListener, UdpSocket};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::process::{Child, Command, Stdio};
 
@@ -16,6 +17,8 @@ pub(crate) struct World {
     segment: i64,
     terminal: String,
     _terminal: OwnedFd,
+    /// Reading end of a named pipe, without which nobody could open it for writing.
+    _pipe: std::fs::File,
     _listeners: Vec<UnixListener>,
     _receivers: Vec<UnixDatagram>,
 }
@@ -48,6 +51,13 @@ impl World {
             UnixListener::bind(hidden.join("socket")).unwrap(),
             UnixListener::bind_addr(&name).unwrap(),
         ];
+        // Its name leads nowhere, so that no mount can cover it.
+        let open = std::fs::File::open(folder.path()).unwrap();
+        let elsewhere = UnixListener::bind(format!("/proc/self/fd/{}/elsewhere", open.as_raw_fd())).unwrap();
+        let fifo = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let pipe = std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(fifo).unwrap();
         let receivers = [folder.path(), &hidden]
             .map(|folder| UnixDatagram::bind(folder.join("datagram")).unwrap())
             .into();
@@ -77,7 +87,8 @@ impl World {
             segment,
             terminal: name,
             _terminal: terminal,
-            _listeners: listeners,
+            _pipe: pipe,
+            _listeners: listeners.into_iter().chain([elsewhere]).collect(),
             _receivers: receivers,
         }
     }
