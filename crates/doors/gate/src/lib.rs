@@ -3,22 +3,28 @@
 
 mod in_flight;
 mod message;
+mod relay;
+mod stream;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
+use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_net::lines::{self, Line, MAX_MESSAGE};
 
 use proctor_engine::access::{TEST_RUNS, local_caller};
 use proctor_engine::owner::RelayedDoor;
+use proctor_engine::relayed::RelayConnection;
 use proctor_engine::{Engine, Proposal, Undelivered};
 
 pub use in_flight::InFlightBytes;
 pub use message::{Content, Message, MessageError, read_message};
+pub use stream::{Decider, Ending, Stream, Unopened};
 
 /// Bound of the queue between reader and writer. A full queue stops the reader, so a client that does not read its answers is not served
 /// further.
@@ -40,18 +46,30 @@ pub fn serve(
     input: impl BufRead,
     output: impl Write + Send,
 ) -> u64 {
+    serve_for(engine, caller, door, None, input, output)
+}
+
+/// [`serve`] for a relay, whose decisions are noted with its connection.
+fn serve_for(
+    engine: &Arc<Engine>,
+    caller: &Caller,
+    door: &str,
+    relay: Option<&RelayConnection>,
+    input: impl BufRead,
+    output: impl Write + Send,
+) -> u64 {
     let (sender, receiver) = sync_channel::<(PendingAnswer, usize)>(WAITING_ANSWERS);
     let in_flight = InFlightBytes::default();
     std::thread::scope(|scope| {
         let in_flight = &in_flight;
         let writer = scope.spawn(move || {
-            let written = write_answers(engine, &receiver, output, in_flight);
+            let written = write_answers(engine, relay, &receiver, output, in_flight);
             // Either unblocks the reader: the closed channel on its next send, the open quota while it waits for memory.
             drop(receiver);
             in_flight.release_all();
             written
         });
-        read_lines(engine, caller, door, input, &sender, in_flight);
+        read_lines(engine, caller, (door, relay), input, &sender, in_flight);
         drop(sender);
         writer.join().unwrap_or(0)
     })
@@ -60,7 +78,7 @@ pub fn serve(
 fn read_lines(
     engine: &Engine,
     caller: &Caller,
-    door: &str,
+    (door, relay): (&str, Option<&RelayConnection>),
     mut input: impl BufRead,
     sender: &SyncSender<(PendingAnswer, usize)>,
     in_flight: &InFlightBytes,
@@ -72,12 +90,15 @@ fn read_lines(
             Ok(Some(Line::Text(line))) => {
                 bytes = line.len();
                 in_flight.acquire(bytes);
-                decide_line(engine, caller, door, &line)
+                if relay.is_some_and(RelayConnection::is_abandoned) {
+                    return;
+                }
+                match relay.and_then(|_| relay::overlong(&line)) {
+                    Some(length) => refuse_overlong(engine, caller, door, length),
+                    None => decide_within(engine, caller, door, &line, relay.and_then(|relay| relay.answer)),
+                }
             }
-            Ok(Some(Line::TooLong(length))) => {
-                let reason = format!("a line of {length} bytes is over the limit of {MAX_MESSAGE}");
-                PendingAnswer::Ready(engine.refuse_malformed(caller, door, &reason).to_json())
-            }
+            Ok(Some(Line::TooLong(length))) => refuse_overlong(engine, caller, door, length),
             Ok(None) => return,
             Err(error) => {
                 log::warn!("reading ended: {error}");
@@ -93,6 +114,7 @@ fn read_lines(
 
 fn write_answers(
     engine: &Engine,
+    relay: Option<&RelayConnection>,
     receiver: &Receiver<(PendingAnswer, usize)>,
     output: impl Write,
     in_flight: &InFlightBytes,
@@ -101,7 +123,14 @@ fn write_answers(
     let mut written = 0;
     let mut next = receiver.recv().ok();
     while let Some((answer, bytes)) = next {
-        let line = wait_for_answer(engine, answer);
+        let (line, decided) = delivered(engine, answer);
+        if let Some(relay) = relay {
+            // An owner that is ending can count no deny: the relay denies by itself, and tells the next owner.
+            if engine.ledger().is_closed() && line.get("recorded").and_then(Json::as_bool) == Some(false) {
+                return written;
+            }
+            relay.sending(engine, decided);
+        }
         if writeln!(output, "{line}").is_err() {
             return written;
         }
@@ -134,6 +163,16 @@ impl RelayedDoor for RelayedGate {
         serve(&self.0, &caller, "gate", input, output);
     }
 
+    fn serve_relay(
+        &self,
+        connection: &RelayConnection,
+        caller: Caller,
+        input: BufReader<UnixStream>,
+        output: UnixStream,
+    ) {
+        serve_for(&self.0, &caller, "gate", Some(connection), input, output);
+    }
+
     fn command(&self, name: &str, command: &Json) -> Option<Json> {
         (name == "check").then(|| check(&self.0, command))
     }
@@ -162,17 +201,40 @@ pub fn check(engine: &Engine, command: &Json) -> Json {
 
 /// Blocks until the record of a pending answer is committed.
 pub fn wait_for_answer(engine: &Engine, answer: PendingAnswer) -> Json {
+    delivered(engine, answer).0
+}
+
+/// The answer once its record is committed, and the sequence of that record if it is a decision other than deny.
+fn delivered(engine: &Engine, answer: PendingAnswer) -> (Json, Option<u64>) {
     match answer {
-        PendingAnswer::Ready(answer) => answer,
+        PendingAnswer::Ready(answer) => (answer, None),
         PendingAnswer::Decision(undelivered, reference) => {
-            let answer = engine.deliver(*undelivered).to_json();
-            with_reference(answer, reference)
+            let answer = engine.deliver(*undelivered);
+            let decided = answer.record().filter(|_| answer.decision().effect != Effect::Deny);
+            (with_reference(answer.to_json(), reference), decided.map(|(_, sequence)| sequence))
         }
     }
 }
 
+/// Records and refuses a line that is over the limit.
+fn refuse_overlong(engine: &Engine, caller: &Caller, door: &str, length: u64) -> PendingAnswer {
+    let reason = format!("a line of {length} bytes is over the limit of {MAX_MESSAGE}");
+    PendingAnswer::Ready(engine.refuse_malformed(caller, door, &reason).to_json())
+}
+
 /// Parses one line and submits it to the engine; a malformed line is recorded and refused.
 pub fn decide_line(engine: &Engine, caller: &Caller, door: &str, line: &[u8]) -> PendingAnswer {
+    decide_within(engine, caller, door, line, None)
+}
+
+/// [`decide_line`] for a caller that may wait less long than others do.
+fn decide_within(
+    engine: &Engine,
+    caller: &Caller,
+    door: &str,
+    line: &[u8],
+    most: Option<Duration>,
+) -> PendingAnswer {
     match read_message(line, door) {
         Ok(message) => match message.content {
             Content::Action(action) => {
@@ -182,7 +244,11 @@ pub fn decide_line(engine: &Engine, caller: &Caller, door: &str, line: &[u8]) ->
                     agent: message.agent,
                     session: message.session,
                 };
-                PendingAnswer::Decision(Box::new(engine.submit(proposal)), message.reference)
+                let undelivered = match most {
+                    Some(most) => engine.submit_within(proposal, most),
+                    None => engine.submit(proposal),
+                };
+                PendingAnswer::Decision(Box::new(undelivered), message.reference)
             }
             Content::Report(report) => {
                 let answer = match engine.report(caller, &message.agent, &message.session, door, report) {

@@ -526,7 +526,10 @@ impl Life {
                 self.model.suspend(who, "operator");
                 (Order::Suspend, true)
             }
-            4 => (Order::Kill, self.model.kill(who)),
+            4 => {
+                self.model.kill(who);
+                (Order::Kill, true)
+            }
             _ => (Order::Deregister, self.model.forget(who)),
         };
         let given = order(self.gateway.engine(), &self.agents[who].principal(), what, "as ordered", "uid:0");

@@ -51,7 +51,7 @@ struct List {
 impl RelayedDecider {
     /// Takes over a connection that was opened in the mode `atp`. The agent's name in its handshake makes the principal of the run.
     pub fn new(relay: Relay) -> io::Result<RelayedDecider> {
-        let Relay { stream, answers } = relay;
+        let Relay { stream, answers, .. } = relay;
         // Requests are bounded by the calls in flight; a second one of each may wait for its turn.
         let (requests, received) = mpsc::channel(MAX_IN_FLIGHT * 2);
         let waiting = Arc::new(Waiting::default());

@@ -205,8 +205,9 @@ impl Model {
         true
     }
 
-    pub(super) fn kill(&mut self, who: usize) -> bool {
-        self.agents.get_mut(&who).map(|agent| agent.killed = true).is_some()
+    /// An operator's word; holds also for an agent that never registered.
+    pub(super) fn kill(&mut self, who: usize) {
+        self.agents.entry(who).or_default().killed = true;
     }
 
     pub(super) fn forget(&mut self, who: usize) -> bool {
