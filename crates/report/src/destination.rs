@@ -32,6 +32,13 @@ pub struct Destination<K = Kind> {
     pub(crate) path: PathBuf,
 }
 
+impl<K> Destination<K> {
+    /// Path of the file.
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+}
+
 /// Mistake in a list of report destinations.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DestinationError {

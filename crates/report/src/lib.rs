@@ -25,7 +25,8 @@ use proctor_core::time::Timestamp;
 pub use destination::{Destination, DestinationError, ItemError, Kind, WriteError, destinations, write};
 pub use json::to_json;
 pub use suite::{
-    SuiteConclusion, SuiteKind, SuiteReport, SuiteStream, suite_destinations, suite_json, write_suite,
+    LiveLine, SuiteConclusion, SuiteKind, SuiteReport, SuiteStream, suite_destinations, suite_document,
+    suite_json, write_suite,
 };
 
 /// Prefix of the explanation of an assertion that was not run.

@@ -4,6 +4,7 @@ mod explain;
 mod html;
 mod json;
 mod junit;
+mod live;
 mod markdown;
 mod sarif;
 mod stream;
@@ -13,7 +14,8 @@ use proctor_runner::results::SuiteResult;
 
 use crate::destination::{Destination, DestinationError, WriteError, parse, replace};
 
-pub use json::to_json as suite_json;
+pub use json::{document as suite_document, to_json as suite_json};
+pub use live::LiveLine;
 pub use stream::SuiteStream;
 
 /// Result of a suite with all that its reports say about it.
@@ -133,7 +135,7 @@ pub fn write_suite(report: &SuiteReport<'_>, destinations: &[Destination<SuiteKi
         let text = match destination.kind {
             SuiteKind::Junit => junit::write(report).map_err(WriteError::Junit)?,
             SuiteKind::Sarif => sarif::to_json(report).to_string() + "\n",
-            SuiteKind::Json => json::to_json(report).to_string() + "\n",
+            SuiteKind::Json => json::document(report).to_string() + "\n",
             SuiteKind::Html => html::page(report),
             SuiteKind::Markdown => markdown::write(report),
             SuiteKind::JsonLines => return Ok(()),

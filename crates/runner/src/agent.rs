@@ -62,6 +62,38 @@ pub enum AgentSpec {
     Reference,
 }
 
+impl AgentSpec {
+    /// Variables that a program gets from the agent's settings and from Proctor's own environment, and headers that an endpoint gets, whose
+    /// names are those of secrets.
+    pub(crate) fn secrets<'v>(
+        &'v self,
+        variables: &'v [(std::ffi::OsString, std::ffi::OsString)],
+    ) -> impl Iterator<Item = (&'v str, &'v str)> {
+        let program = match self {
+            AgentSpec::Process(program) => Some(program),
+            AgentSpec::Remote(_) | AgentSpec::Nop | AgentSpec::Reference => None,
+        };
+        let own = program.into_iter().flat_map(|program| &program.environment);
+        let own = own.map(|(name, value)| (name.as_str(), value.expose()));
+        let passed = program.into_iter().flat_map(|program| &program.inherited).filter_map(|wanted| {
+            let (name, value) = variables.iter().find(|(name, _)| name.to_str() == Some(wanted))?;
+            Some((name.to_str()?, value.to_str()?))
+        });
+        let remote = match self {
+            AgentSpec::Remote(remote) => Some(remote),
+            AgentSpec::Process(_) | AgentSpec::Nop | AgentSpec::Reference => None,
+        };
+        let headers = remote.into_iter().flat_map(|remote| &remote.headers);
+        let headers = headers.filter(|(name, _)| is_secret_header(name)).flat_map(|(name, value)| {
+            // `Bearer TOKEN`: the token alone is a secret too.
+            let value = value.expose();
+            let credentials = value.split_once(' ').map(|(_, credentials)| credentials.trim());
+            std::iter::once(value).chain(credentials).map(|value| (name.as_str(), value))
+        });
+        own.chain(passed).filter(|(name, _)| is_secret_name(name)).chain(headers)
+    }
+}
+
 /// A program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessSpec {
@@ -111,6 +143,12 @@ pub fn is_secret_name(name: &str) -> bool {
     name.starts_with("PROCTOR_")
         || ENDINGS.iter().any(|ending| name.ends_with(ending) || ending.strip_prefix('_') == Some(&name))
         || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// Whether a header's name looks like that of a secret.
+fn is_secret_header(name: &str) -> bool {
+    let name = name.to_ascii_uppercase().replace('-', "_");
+    is_secret_name(&name) || name.contains("AUTH") || name.contains("COOKIE")
 }
 
 /// An endpoint.
@@ -166,9 +204,98 @@ pub enum AgentError {
     /// The command is empty.
     #[error("the agent {} has no command; write it like stdio:python3 agent.py", quoted(.0))]
     NoCommand(String),
+    /// The address has no host, or a port that is none.
+    #[error("the address {} cannot be used: {problem}", quoted(.address))]
+    Address {
+        /// The address as given.
+        address: String,
+        /// The problem.
+        problem: AddressProblem,
+    },
     /// Certificates would not be verified.
     #[error("the agent {} has `verify_ssl: false`, but certificates are always verified; trust its authority instead", quoted(.0))]
     Unverified(String),
+}
+
+/// The request to name an agent, with those that the suite has.
+pub fn unnamed(named: &[suite::Agent]) -> String {
+    let names: Vec<String> = named.iter().take(20).map(|agent| quoted(&agent.name)).collect();
+    let known =
+        if names.is_empty() { String::new() } else { format!(" (the suite has {})", names.join(", ")) };
+    format!("name the agent under test: `--agent NAME`{known} or `--agent stdio:COMMAND`")
+}
+
+/// A mistake in the host and port of an address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddressProblem {
+    /// There is no host.
+    #[error("it names no host")]
+    NoHost,
+    /// The port is no number of a port.
+    #[error("the port {} is no number from 1 to 65535", quoted(.0))]
+    Port(String),
+}
+
+/// The mistake in the host and port of a URL, if it has one.
+///
+/// ```
+/// use proctor_runner::agent::{AddressProblem, address_problem};
+/// assert_eq!(address_problem("http://127.0.0.1:8080/execute"), None);
+/// assert_eq!(address_problem("ws://[::1]"), None);
+/// assert_eq!(address_problem("http://127.0.0.1:99999"), Some(AddressProblem::Port("99999".to_owned())));
+/// ```
+pub fn address_problem(url: &str) -> Option<AddressProblem> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    // The colons of an IPv6 address stand in brackets.
+    let (host, port) = match place.rsplit_once(']') {
+        Some((host, port)) => (host, port.strip_prefix(':')),
+        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        return Some(AddressProblem::NoHost);
+    }
+    let is_port = |port: &&str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    port.filter(|port| !is_port(port)).map(|port| AddressProblem::Port(port.to_owned()))
+}
+
+/// Scheme, host and port of a URL, for messages. Credentials, path and query may hold secrets.
+pub(crate) fn shown_address(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    format!("{scheme}://{place}")
+}
+
+/// Doubtful parts of an agent's command that do not prevent its use: signs that only a shell understands, and scripts that are not there.
+/// Agents of a suite are looked at when it is loaded.
+pub fn warnings(given: &str, agent: &Agent, around: &Surroundings<'_>) -> Vec<String> {
+    let AgentSpec::Process(program) = &agent.spec else { return Vec::new() };
+    let mut warnings = Vec::new();
+    let configured = around.configured.agents.iter().find(|(name, _)| name == given);
+    let address = configured.map_or(given, |(_, address)| address.as_str());
+    let command = address.strip_prefix("stdio:").or_else(|| address.strip_prefix("plain:"));
+    if let Some(sign) = command.and_then(suite::shell_sign) {
+        warnings.push(format!("{} is an ordinary word: there is no shell; write `sh -c '…'`", quoted(&sign)));
+    }
+    let in_workspace = program.working_dir.is_none();
+    for word in program.words.iter().skip(1).filter(|word| in_workspace && looks_like_script(word)) {
+        warnings.push(format!("{} is no file in the working directory", quoted(word)));
+    }
+    warnings
+}
+
+/// Whether an argument is a relative path of a script. One that is there was made absolute.
+fn looks_like_script(word: &str) -> bool {
+    const ENDINGS: [&str; 12] =
+        ["py", "js", "mjs", "cjs", "ts", "tsx", "sh", "bash", "rb", "pl", "php", "jar"];
+    let path = Path::new(word);
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    path.is_relative()
+        && !word.starts_with('-')
+        && !word.contains(char::is_whitespace)
+        && ENDINGS.contains(&ending)
 }
 
 /// Resolves a name of the suite, or an address.
@@ -196,6 +323,9 @@ pub fn resolve(text: &str, named: &[suite::Agent], around: &Surroundings<'_>) ->
             Some(("stdio", command)) => process(text, &split_words(command)?, false, around)?,
             Some(("plain", command)) => process(text, &split_words(command)?, true, around)?,
             Some(("http" | "https" | "ws" | "wss" | "grpc" | "grpcs", rest)) if rest.starts_with("//") => {
+                if let Some(problem) = address_problem(text) {
+                    return Err(AgentError::Address { address: text.to_owned(), problem });
+                }
                 AgentSpec::Remote(RemoteSpec { url: text.to_owned(), is_exact: false, headers: Vec::new() })
             }
             _ => {

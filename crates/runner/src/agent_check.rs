@@ -44,6 +44,9 @@ pub enum CheckError {
         "a plain agent knows no protocol, so that there is nothing to check; give stdio:COMMAND or a URL"
     )]
     Plain,
+    /// The text is no address of an agent that speaks the protocol.
+    #[error("there is no agent {}; give stdio:COMMAND, http://…, ws://… or grpc://…", proctor_core::quoted(.0))]
+    Unknown(String),
     /// The agent is a part of Proctor.
     #[error("`nop` and `reference` are parts of Proctor; give stdio:COMMAND or a URL")]
     BuiltIn,
@@ -56,6 +59,15 @@ pub enum CheckError {
     /// The canary's URL cannot be served.
     #[error("no port of the loopback interface can be listened on: {0}")]
     Listen(#[from] std::io::Error),
+}
+
+/// Refuses a text that is no address, with the addresses that can be checked. Agents that can be run, but not checked, have reasons of their own.
+pub fn refuse_unknown(address: &str) -> Result<(), CheckError> {
+    const KNOWN: [&str; 8] =
+        ["stdio:", "plain:", "http://", "https://", "ws://", "wss://", "grpc://", "grpcs://"];
+    let is_known =
+        KNOWN.iter().any(|start| address.starts_with(start)) || ["nop", "reference"].contains(&address);
+    if is_known { Ok(()) } else { Err(CheckError::Unknown(address.to_owned())) }
 }
 
 /// Checks an agent. An agent that does not answer a plain request is not asked any further.
@@ -73,8 +85,8 @@ pub async fn check_agent(
     let probes = Probes::new(randomness, around.timeout.as_secs().max(1));
     let secrets = Secrets::new([(SECRET_NAME, probes.secret.as_str())]);
     let check = Check { target, around, probes, secrets, workspace: Workspace::create(&around.scratch)? };
-    let results = check.run().await?;
-    Ok(CheckReport { agent: agent.name.clone(), results })
+    let (results, last_lines) = check.run().await?;
+    Ok(CheckReport { agent: agent.name.clone(), results, last_lines })
 }
 
 struct Check<'c> {
@@ -87,11 +99,13 @@ struct Check<'c> {
 }
 
 impl Check<'_> {
-    async fn run(&self) -> Result<Vec<DutyResult>, CheckError> {
+    /// The results, and the last lines of an agent that does not work at all.
+    async fn run(&self) -> Result<(Vec<DutyResult>, Vec<String>), CheckError> {
         let path = self.workspace.workspace().to_string_lossy();
         let plain = self.send(&self.probes.plain(&path, None)).await;
         if plain.response().is_none() {
-            return Ok(self.unanswered(&plain));
+            let lines = plain.last_lines.iter().map(|line| self.secrets.cut(line).0.into_owned());
+            return Ok((self.unanswered(&plain), lines.collect()));
         }
         let mut valid = vec![plain];
         let mut results = Vec::new();
@@ -149,7 +163,7 @@ impl Check<'_> {
         let leak =
             leak.map(|(place, label)| format!("the value of {SECRET_NAME} stands {place}, after {label}"));
         results.push((Duty::Secrets, judge::outcome(leak)));
-        Ok(self.in_order(results))
+        Ok((self.in_order(results), Vec::new()))
     }
 
     async fn send(&self, probe: &Probe) -> Reply {
@@ -235,10 +249,8 @@ impl Check<'_> {
     fn unanswered(&self, reply: &Reply) -> Vec<DutyResult> {
         let reason = reply.missing_response().unwrap_or_else(|| "agent sent no response".to_owned());
         let answers = std::iter::once((Duty::Answers, Outcome::Failed(reason)));
-        let others = Duty::ALL.into_iter().filter(|duty| *duty != Duty::Answers).map(|duty| {
-            let reason = "the agent does not answer a plain request".to_owned();
-            (duty, Outcome::NotApplicable(reason))
-        });
+        let others = Duty::ALL.into_iter().filter(|duty| *duty != Duty::Answers);
+        let others = others.map(|duty| (duty, Outcome::NotTried));
         self.in_order(answers.chain(others).collect())
     }
 
@@ -248,7 +260,7 @@ impl Check<'_> {
         let cut = |reason: String| self.secrets.cut(&reason).0.into_owned();
         let results = results.into_iter().map(|(duty, outcome)| {
             let outcome = match outcome {
-                Outcome::Passed => Outcome::Passed,
+                same @ (Outcome::Passed | Outcome::NotTried) => same,
                 Outcome::Failed(reason) => Outcome::Failed(cut(reason)),
                 Outcome::NotApplicable(reason) => Outcome::NotApplicable(cut(reason)),
             };

@@ -27,6 +27,10 @@ pub struct BaselineComparison {
     pub margin: f64,
     /// Runs of the baseline and of the result that could not be evaluated, and are left out.
     pub left_out: (usize, usize),
+    /// Ids of tests that passed in the baseline and do not pass in the result.
+    pub fails_now: Vec<String>,
+    /// Ids of tests that did not pass in the baseline and pass in the result.
+    pub passes_now: Vec<String>,
 }
 
 /// Means of a test before and after; none where there is no value.
@@ -87,7 +91,10 @@ impl BaselineComparison {
                 success_after: after.as_ref().and_then(success),
             }
         });
+        let (fails_now, passes_now) = turned(baseline, result);
         BaselineComparison {
+            fails_now,
+            passes_now,
             source: source.into(),
             agent: baseline.agent.clone(),
             means: means.collect(),
@@ -100,6 +107,8 @@ impl BaselineComparison {
     /// Conclusion about a regression.
     pub fn conclusion(&self) -> Conclusion {
         match self.statistics.regression {
+            // An agent that crashes more often is worse, although such runs have no score.
+            Regression::None if self.left_out.1 > 0 => Conclusion::Undecided,
             Regression::None => Conclusion::NoRegression,
             Regression::Shown { .. } => Conclusion::Regression,
             Regression::Undecided { .. } => Conclusion::Undecided,
@@ -154,6 +163,22 @@ pub fn restrict(
     baseline.tests.retain(|test| !is_left_out(&test.id));
     let has_common = baseline.tests.iter().any(|test| is_selected(&test.id));
     if has_common { Ok(()) } else { Err(NothingInCommon) }
+}
+
+/// Ids of tests whose verdict turned from passed to another, and from another to passed. Tests that were not run have none.
+fn turned(baseline: &SuiteResult, result: &SuiteResult) -> (Vec<String>, Vec<String>) {
+    let passed = |test: &TestResult| test.verdict.map(|verdict| verdict == RunVerdict::Passed);
+    let before: std::collections::HashMap<&str, bool> =
+        baseline.tests.iter().filter_map(|test| Some((test.id.as_str(), passed(test)?))).collect();
+    let (mut fails, mut passes) = (Vec::new(), Vec::new());
+    for test in &result.tests {
+        match (before.get(test.id.as_str()), passed(test)) {
+            (Some(true), Some(false)) => fails.push(test.id.clone()),
+            (Some(false), Some(true)) => passes.push(test.id.clone()),
+            _ => {}
+        }
+    }
+    (fails, passes)
 }
 
 fn all_runs(result: &SuiteResult) -> Vec<TestRuns> {

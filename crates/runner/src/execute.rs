@@ -2,11 +2,12 @@
 
 mod process;
 mod request;
-mod wait;
 
 use std::time::Duration;
 
-use proctor_clients::atp::client::{AgentClient, ClientOptions, Exchange, ExecuteError, Headers, Item};
+use proctor_clients::atp::client::{
+    AgentClient, ClientOptions, Exchange, ExecuteError, Headers, Item, Message, Origin,
+};
 use proctor_core::json::Json;
 use proctor_sandbox::{Exit, Network, Sandbox, Workspace};
 use proctor_wire::atp::conversation::{ConversationProblem, Fed, Transcript};
@@ -16,12 +17,13 @@ use tokio::time::Instant;
 
 use crate::agent::{Agent, AgentSpec, RemoteSpec};
 use crate::scoring::{Ending, Measures};
-use crate::secrets::Secrets;
+use crate::secrets::{Emitted, Secrets, emission};
 use crate::suite::TestCase;
-use crate::supervision::{Bounds, Crossing, Supervision};
+use crate::supervision::{Bounds, Crossing, Prices, Supervision};
 use crate::tools::{PlacedCall, SeenEvent, ToolCall, ToolCallStatus, ToolEndpoint, merge};
 
-pub(crate) use process::{crash, ended, take_pipes};
+pub(crate) use process::crash;
+pub use process::protocol_pipes;
 pub use request::{RunIdentity, build_request};
 
 /// Time in which output is still read after the end of an agent.
@@ -47,6 +49,8 @@ pub struct RunContext<'r> {
     pub secrets: &'r Secrets,
     /// Network that a process reaches.
     pub network: Network,
+    /// List prices, for requests to models whose cost is not reported.
+    pub prices: Prices,
     /// Becomes true when the user interrupts.
     pub interrupted: tokio::sync::watch::Receiver<bool>,
 }
@@ -86,21 +90,33 @@ pub struct Execution {
     pub measures: Measures,
     /// Names of secrets that the agent emitted.
     pub leaked: Vec<String>,
-    /// Time from the request to the end.
+    /// Time from the request to the response; to the end of the agent or of the conversation if none came. The shutdown of a program is not in it.
     pub took: Duration,
 }
 
 impl Execution {
+    /// Output of the run as one text: the content of the first artifact, or its structured data as JSON.
+    pub fn output_text(&self) -> String {
+        let first = self.response.get("artifacts").and_then(Json::as_array).and_then(|all| all.first());
+        let Some(first) = first else { return String::new() };
+        match (first.get("data"), first.get("content")) {
+            (Some(data), _) if !data.is_null() => data.to_string(),
+            (_, Some(Json::String(content))) => content.clone(),
+            _ => String::new(),
+        }
+    }
+
     /// For each event whether it reports a call that the tools endpoint saw.
     pub fn events_at_endpoint(&self) -> Vec<bool> {
         let events: Vec<Json> = self.events.iter().map(|event| event.json.clone()).collect();
         crate::tools::match_reports(&events, &self.tool_calls).iter().map(Option::is_some).collect()
     }
 
-    /// Events and tool calls in their order, each call once.
-    pub fn seen_events(&self) -> Vec<SeenEvent> {
+    /// Events and tool calls of a run of the test, in their order, each call once.
+    pub fn seen_events(&self, test: &TestCase) -> Vec<SeenEvent> {
         let events: Vec<Json> = self.events.iter().map(|event| event.json.clone()).collect();
-        merge(&events, &self.tool_calls)
+        let is_served = |tool: &str| test.settings.mock_tools.iter().any(|mock| mock.name == tool);
+        merge(&events, &self.tool_calls, &is_served)
     }
 }
 
@@ -133,7 +149,7 @@ pub enum StartError {
     #[error(transparent)]
     Address(#[from] proctor_clients::atp::client::AddressError),
     /// The reference files cannot be laid down.
-    #[error("the reference files could not be written: {0}")]
+    #[error("the reference solution could not be laid down: {0}")]
     Reference(String),
 }
 
@@ -166,7 +182,7 @@ pub async fn execute(
     if let Err(error) = outcome {
         run.error.get_or_insert(error.to_string());
     }
-    run.took = Some(started.elapsed());
+    run.times.over.get_or_insert_with(|| started.elapsed());
     if let Some(open) = open {
         open.finish().await;
     }
@@ -193,7 +209,9 @@ async fn execute_remote(spec: &RemoteSpec, request: &str, run: &mut Run<'_>) -> 
     // A client for each run: the route that one run found must not decide for the others.
     let client = AgentClient::new(&spec.url, &options)?;
     let mut exchange = client.execute(request.to_owned().into());
+    run.is_uncut = true;
     run.converse(&mut exchange, std::future::pending()).await;
+    run.error = run.error.take().map(|error| format!("{error} ({})", crate::agent::shown_address(&spec.url)));
     Ok(())
 }
 
@@ -219,15 +237,29 @@ struct Run<'r> {
     error: Option<String>,
     is_cut_off: bool,
     last_lines: Vec<String>,
+    emitted: Emitted,
+    /// Whether the messages still hold secrets when they are taken.
+    is_uncut: bool,
     exit: Option<Exit>,
     calls: mpsc::Receiver<ToolCall>,
     tool_calls: Vec<PlacedCall>,
-    took: Option<Duration>,
+    times: Times,
+}
+
+/// Moments of a run, from its start.
+#[derive(Default)]
+struct Times {
+    /// The response came.
+    answered: Option<Duration>,
+    /// The program ended by itself.
+    ended: Option<Duration>,
+    /// Nothing more was read.
+    over: Option<Duration>,
 }
 
 impl<'r> Run<'r> {
     fn new(context: &'r RunContext<'r>, started: Instant, calls: mpsc::Receiver<ToolCall>) -> Run<'r> {
-        let constraints = &context.test.constraints;
+        let constraints = &context.test.settings.constraints;
         let bounds = Bounds {
             max_steps: constraints.max_steps,
             max_tokens: constraints.max_tokens,
@@ -239,7 +271,7 @@ impl<'r> Run<'r> {
         Run {
             context,
             conversation: Conversation::new(&context.identity.task_id),
-            supervision: Supervision::new(bounds),
+            supervision: Supervision::new(bounds, context.prices),
             started,
             deadline: started + limit,
             limit,
@@ -248,10 +280,12 @@ impl<'r> Run<'r> {
             error: None,
             is_cut_off: false,
             last_lines: Vec::new(),
+            emitted: Emitted::default(),
+            is_uncut: false,
             exit: None,
             calls,
             tool_calls: Vec::new(),
-            took: None,
+            times: Times::default(),
         }
     }
 
@@ -259,6 +293,7 @@ impl<'r> Run<'r> {
     fn answer(&mut self, response: &Response) {
         self.conversation
             .feed(proctor_wire::atp::Source::Response, response.as_json().to_string().as_bytes());
+        self.times.answered.get_or_insert(self.started.elapsed());
     }
 
     /// Reads the exchange until it ends, a limit or constraint is crossed, the user interrupts, or `ended` is ready and the output was
@@ -286,7 +321,8 @@ impl<'r> Run<'r> {
                 }
                 () = &mut ended, if !has_ended => {
                     has_ended = true;
-                    alarm.as_mut().reset(Instant::now() + DRAIN);
+                    self.times.ended = Some(self.started.elapsed());
+                    alarm.as_mut().reset(self.deadline.min(Instant::now() + DRAIN));
                 }
                 Some(call) = self.calls.recv() => {
                     self.take_call(call);
@@ -309,6 +345,7 @@ impl<'r> Run<'r> {
                 },
             }
         };
+        self.times.over = Some(self.started.elapsed());
         self.last_lines = exchange.last_lines();
         talk
     }
@@ -349,7 +386,13 @@ impl<'r> Run<'r> {
 
     fn take(&mut self, item: &Item) {
         let before = self.conversation.events().len();
-        item.feed(&mut self.conversation);
+        match self.cut(item) {
+            Some(cut) => cut.feed(&mut self.conversation),
+            None => item.feed(&mut self.conversation),
+        }
+        if self.times.answered.is_none() && self.conversation.has_responded() {
+            self.times.answered = Some(self.started.elapsed());
+        }
         let new: Vec<Option<Crossing>> = self
             .conversation
             .events()
@@ -364,7 +407,29 @@ impl<'r> Run<'r> {
         self.crossing = new.into_iter().flatten().next();
     }
 
+    /// An element without the secrets that it has; none if there is nothing to cut.
+    fn cut(&self, item: &Item) -> Option<Item> {
+        let cut = |text: &[u8]| self.context.secrets.cut_message(text, &self.emitted).map(Into::into);
+        match item {
+            _ if !self.is_uncut => None,
+            Item::Message(message) => {
+                let origin = match &message.origin {
+                    Origin::ServerSentEvent { name } => {
+                        let (name, found) = self.context.secrets.cut(name);
+                        self.emitted.add(found);
+                        Origin::ServerSentEvent { name: name.into_owned() }
+                    }
+                    other => other.clone(),
+                };
+                Some(Item::Message(Message { text: cut(&message.text)?, origin }))
+            }
+            Item::Line(line) => Some(Item::Line(cut(line)?)),
+            Item::End => None,
+        }
+    }
+
     fn take_call(&mut self, call: ToolCall) {
+        self.emitted.add(call.emitted.iter().cloned());
         if call.status == ToolCallStatus::NotAllowed && self.crossing.is_none() {
             self.crossing = Some(Crossing::Tool(call.tool.clone()));
         }
@@ -375,7 +440,10 @@ impl<'r> Run<'r> {
         if matches!(error, ExecuteError::TooLong) {
             let _: Fed = self.conversation.feed_too_large(proctor_wire::atp::limits::MAX_MESSAGE as u64 + 1);
         }
-        self.error.get_or_insert(error.to_string());
+        // The transport shows the beginning of what came.
+        let text = error.to_string();
+        self.emitted.add(self.context.secrets.cut(&text).1);
+        self.error.get_or_insert(self.context.secrets.cut_shortened(&text));
     }
 
     fn finish(mut self) -> Execution {
@@ -385,14 +453,15 @@ impl<'r> Run<'r> {
             let metrics = response.as_json().get("metrics").cloned().unwrap_or(Json::Null);
             self.crossing = self.supervision.conclude(&metrics);
         }
-        let took = self.took.unwrap_or_else(|| self.started.elapsed());
+        let took = self.took();
         let measures = self.measures();
+        let unmeasured = self.unmeasured();
         let secrets = self.context.secrets;
         let transcript = self.conversation.finish();
-        let mut leaked = Vec::new();
-        let mut cut = |json: &Json| {
+        // What was escaped within a message shows only now.
+        let cut = |json: &Json| {
             let mut json = json.clone();
-            secrets.cut_json(&mut json, &mut leaked);
+            secrets.cut_json(&mut json, &self.emitted);
             json
         };
         let response = transcript.response.as_ref().map_or(Json::Null, |response| cut(response.as_json()));
@@ -401,11 +470,8 @@ impl<'r> Run<'r> {
             .iter()
             .map(|event| ReceivedJson { json: cut(event.as_json()), is_flawed: event.is_flawed() })
             .collect();
-        let mut lines =
-            Json::from(self.last_lines.iter().map(|line| Json::from(line.as_str())).collect::<Vec<_>>());
-        secrets.cut_json(&mut lines, &mut leaked);
-        let last_lines = lines.as_array().unwrap_or_default().iter().filter_map(Json::as_str);
-        let last_lines = last_lines.map(str::to_owned).collect();
+        let last_lines = self.last_lines.iter().map(|line| secrets.cut(line).0.into_owned()).collect();
+        let leaked = self.emitted.names();
         let end = End {
             crossing: self.crossing.as_ref(),
             is_interrupted: self.is_interrupted,
@@ -413,15 +479,17 @@ impl<'r> Run<'r> {
             is_cut_off: self.is_cut_off,
             exit: self.exit,
             leaked: &leaked,
-            strict: self.context.test.strict,
+            strict: self.context.test.settings.strict,
+            unmeasured: unmeasured.as_deref(),
         };
         let (ending, error) = end.conclude(&transcript);
-        let error = error.map(|error| secrets.cut(&error).0.into_owned());
+        let error = error.map(|error| secrets.cut_shortened(&error));
         let warnings = transcript
             .warnings
             .listed()
             .iter()
-            .map(|warning| secrets.cut(&warning.to_string()).0.into_owned());
+            .map(|warning| secrets.cut_shortened(&warning.to_string()))
+            .chain(unmeasured);
         Execution {
             ending,
             error,
@@ -437,6 +505,27 @@ impl<'r> Run<'r> {
             leaked,
             took,
         }
+    }
+
+    /// Time that the agent took. One that was stopped took until then, also if it had answered.
+    fn took(&self) -> Duration {
+        let Times { answered, ended, over } = self.times;
+        let is_stopped = self.is_interrupted || self.is_cut_off || self.crossing.is_some();
+        // A response that a program wrote before it ended may be read only after its output was closed by others.
+        let earliest = [answered, ended].into_iter().flatten().min();
+        let moment = if is_stopped { over } else { earliest.or(over) };
+        moment.unwrap_or_else(|| self.started.elapsed())
+    }
+
+    /// Sentence about constraints of an answered run that could not be checked; our own agents use nothing up.
+    fn unmeasured(&self) -> Option<String> {
+        let is_own = matches!(self.context.agent.spec, AgentSpec::Nop | AgentSpec::Reference);
+        let names = self.supervision.unmeasured();
+        if is_own || names.is_empty() || self.conversation.response().is_none() {
+            return None;
+        }
+        let were = if names.len() > 1 { "were" } else { "was" };
+        Some(format!("{} {were} not checked: the agent reports no such amounts", names.join(", ")))
     }
 
     fn measures(&self) -> Measures {
@@ -464,12 +553,25 @@ struct End<'e> {
     exit: Option<Exit>,
     leaked: &'e [String],
     strict: bool,
+    /// Constraints that could not be checked.
+    unmeasured: Option<&'e str>,
 }
 
 impl End<'_> {
-    /// The ending of a run and its reason. A crash, a crossed constraint and an emitted secret outweigh the response.
+    /// The ending of a run and its reason. An agent that emitted a secret fails, whatever else happened to it.
     fn conclude(&self, transcript: &Transcript) -> (Ending, Option<String>) {
-        let End { crossing, is_interrupted, failure, is_cut_off, exit, leaked, strict } = *self;
+        let (ending, reason) = self.without_secrets(transcript);
+        if self.leaked.is_empty() || self.is_interrupted {
+            return (ending, reason);
+        }
+        let emission = emission(self.leaked);
+        (Ending::Stopped, Some(reason.map_or(emission.clone(), |reason| format!("{emission}; {reason}"))))
+    }
+
+    /// The ending, apart from secrets. A crash and a crossed constraint outweigh the response.
+    fn without_secrets(&self, transcript: &Transcript) -> (Ending, Option<String>) {
+        let End { crossing, is_interrupted, failure, is_cut_off, exit, leaked: _, strict, unmeasured } =
+            *self;
         if is_interrupted {
             return (Ending::Error, Some("interrupted".to_owned()));
         }
@@ -502,15 +604,15 @@ impl End<'_> {
             let reason = transcript.problems.first().map(ToString::to_string);
             return (Ending::Error, Some(reason.unwrap_or_else(|| "the agent sent no response".to_owned())));
         };
-        if !leaked.is_empty() {
-            return (Ending::Stopped, Some(format!("the agent emitted the secret {}", leaked.join(", "))));
-        }
         let flawed = transcript.events.iter().filter(|event| event.is_flawed()).count();
         if strict && flawed > 0 {
             return (
                 Ending::Stopped,
                 Some(format!("{flawed} events violate the protocol, and the test is strict")),
             );
+        }
+        if let Some(unmeasured) = unmeasured.filter(|_| strict) {
+            return (Ending::Error, Some(format!("{unmeasured}, and the test is strict")));
         }
         let said = response.as_json().get("error").and_then(Json::as_str).map(str::to_owned);
         let code = response.as_json().get("error_code").and_then(Json::as_str);

@@ -20,7 +20,7 @@ pub fn check_files<'t>(
 ) -> Vec<PathBuf> {
     let mut written: BTreeSet<&str> = BTreeSet::new();
     for test in tests {
-        for item in test.files.iter().chain(&test.reference) {
+        for item in test.settings.files.iter().chain(&test.settings.reference) {
             if let FileSource::Path(path) = &item.source {
                 written.insert(path);
             }

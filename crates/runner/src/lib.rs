@@ -29,6 +29,7 @@ pub mod results;
 pub mod run;
 pub mod scoring;
 pub mod secrets;
+mod shares;
 pub mod starter;
 pub mod statistics;
 pub mod suite;

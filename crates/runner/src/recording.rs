@@ -1,5 +1,7 @@
 //! Recording of runs, as the runner needs it. What cannot be recorded does not count as run.
 
+mod announced;
+
 use futures_util::future::BoxFuture;
 use proctor_core::json::Json;
 
@@ -8,6 +10,8 @@ use crate::execute::{Execution, RunIdentity};
 use crate::results::TestResult;
 use crate::run::RunResult;
 use crate::suite::TestCase;
+
+pub use announced::AnnouncedRuns;
 
 /// A store of runs.
 pub trait Recorder: Send + Sync {

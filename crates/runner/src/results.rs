@@ -12,11 +12,13 @@
 //! assert!(mistake.to_string().starts_with("version `2.0` of the format is not known"));
 //! ```
 
+mod document;
 mod isolation;
 mod read;
 mod statistics;
 mod write;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::time::Timestamp;
@@ -27,6 +29,7 @@ use crate::run::RunResult;
 use crate::scoring::{Ending, Verdict};
 use crate::suite::TestCase;
 
+pub use document::Document;
 pub use isolation::{Isolation, ProtectionState, State};
 pub use read::{MAX_RESULT_BYTES, ReadError};
 pub use statistics::{PassRate, StabilityCounts, SuiteStatistics, TestStatistics};
@@ -59,8 +62,8 @@ pub struct TestResult {
     pub id: String,
     /// Name.
     pub name: String,
-    /// Tags.
-    pub tags: Vec<String>,
+    /// Tags, shared with the test.
+    pub tags: Arc<[String]>,
     /// Position of the test in the suite's file.
     pub at: Position,
     /// Whether the agent was allowed to use the network.
@@ -69,6 +72,8 @@ pub struct TestResult {
     pub verdict: Option<Verdict>,
     /// The reason why the test was not run.
     pub not_run: Option<String>,
+    /// Number of runs that must pass; 0 if it is not known.
+    pub required: usize,
     /// Its runs.
     pub runs: Vec<RunResult>,
     /// Time of all its runs.
@@ -123,11 +128,12 @@ impl TestResult {
         TestResult {
             id: test.id.clone(),
             name: test.name.clone(),
-            tags: test.tags.clone(),
+            tags: Arc::clone(&test.tags),
             at: test.at,
-            network: test.network,
+            network: test.settings.network,
             verdict: None,
             not_run: None,
+            required: 0,
             runs: Vec::new(),
             took: Duration::ZERO,
         }
@@ -147,6 +153,29 @@ impl TestResult {
     pub fn mean(&self) -> Option<f64> {
         let points = self.points();
         (!points.is_empty()).then(|| points.iter().sum::<f64>() / points.len() as f64)
+    }
+
+    /// Number of passed runs for people, like `3 of 5 runs, needs 4`.
+    pub fn runs_sentence(&self) -> String {
+        let needs = match self.required {
+            0 => String::new(),
+            required if required == self.runs.len() => String::new(),
+            required => format!(", needs {required}"),
+        };
+        let flaky = if self.is_flaky() { ", flaky" } else { "" };
+        format!("{} of {} runs{needs}{flaky}", self.passes(), self.runs.len())
+    }
+
+    /// Mean score for people: in parentheses if a run did not pass for a reason that the score does not know, as a crossed limit.
+    pub fn shown_mean(&self) -> Option<String> {
+        let mean = self.mean()?;
+        Some(if self.runs.iter().any(has_void_score) { format!("({mean:.2})") } else { format!("{mean:.2}") })
+    }
+
+    /// Whether the test has runs, but nothing that they were evaluated by.
+    pub fn has_no_assertions(&self) -> bool {
+        self.runs.iter().any(|run| run.score.is_some())
+            && self.runs.iter().all(|run| run.assertions.is_empty())
     }
 
     /// Number of runs that passed.
@@ -170,6 +199,17 @@ pub fn points(run: &RunResult) -> Option<f64> {
     }
 }
 
+/// Whether a run did not pass although its score says nothing about why: the score counts assertions, steps and cost only.
+pub fn has_void_score(run: &RunResult) -> bool {
+    run.verdict != Verdict::Passed && run.error.is_some() && points(run).is_some_and(|points| points > 0.0)
+}
+
+/// Score of a run for people: in parentheses if it is void; see [`has_void_score`].
+pub fn shown_points(run: &RunResult) -> Option<String> {
+    let points = run.score.as_ref()?.points;
+    Some(if has_void_score(run) { format!("({points:.2})") } else { format!("{points:.2}") })
+}
+
 /// Duration of a run in seconds, to the microsecond that documents keep: a result has the same statistics after it was read back.
 pub fn run_seconds(run: &RunResult) -> f64 {
     seconds(run.took)
@@ -186,7 +226,9 @@ pub fn reasons(run: &RunResult) -> Vec<String> {
         return reasons;
     }
     if let Some(error) = &run.error {
-        reasons.push(format!("{}: {error}", ending_word(run.ending)));
+        // An agent that says `completed` is not the reason.
+        let word = if run.ending == Ending::Completed { word(run.verdict) } else { ending_word(run.ending) };
+        reasons.push(format!("{word}: {error}"));
     }
     for assertion in run.assertions.iter().filter(|assertion| assertion.status != Status::Passed) {
         for check in assertion.checks.iter().filter(|check| !check.passed) {
@@ -196,9 +238,60 @@ pub fn reasons(run: &RunResult) -> Vec<String> {
         }
     }
     if reasons.is_empty() {
-        reasons.push(format!("the agent ended as `{}`", ending_word(run.ending)));
+        let advice =
+            if run.ending == Ending::Partial { ", which passes only with `allow_partial: true`" } else { "" };
+        reasons.push(format!("the agent ended as `{}`{advice}", ending_word(run.ending)));
     }
     reasons
+}
+
+/// Sentences that help with a run that did not pass: a closed network that it seems to have needed, and the command that shows all of it.
+pub fn hints(test: &TestResult, run: &RunResult) -> Vec<String> {
+    let mut hints = Vec::new();
+    if run.verdict == Verdict::Passed {
+        return hints;
+    }
+    if !test.network && misses_network(run) {
+        hints.push("the network is closed for this test; `network: true` opens it".to_owned());
+    }
+    if !run.task_id.is_empty() {
+        hints.push(format!("`proctor session show {}` shows what it did", run.task_id));
+    }
+    hints
+}
+
+/// Whether a program says that it could not reach a host. A server that Proctor could not reach itself is another matter.
+fn misses_network(run: &RunResult) -> bool {
+    /// Words of resolvers, kernels and HTTP libraries, in lower case.
+    const SIGNS: [&str; 14] = [
+        "network is unreachable",
+        "no route to host",
+        "connection refused",
+        "connection error",
+        "connecterror",
+        "connectionerror",
+        "temporary failure in name resolution",
+        "name or service not known",
+        "could not resolve host",
+        "failed to lookup address",
+        "getaddrinfo",
+        "econnrefused",
+        "enetunreach",
+        "fetch failed",
+    ];
+    let said = |text: &str| {
+        let text = text.to_lowercase();
+        SIGNS.iter().any(|sign| text.contains(sign))
+    };
+    let error = run.error.as_deref().unwrap_or_default();
+    !error.contains("cannot be connected to")
+        && (said(error)
+            || run.last_lines.iter().any(|line| said(line))
+            || run
+                .assertions
+                .iter()
+                .flat_map(|assertion| &assertion.checks)
+                .any(|check| said(&check.message)))
 }
 
 /// The word for a verdict in reports.

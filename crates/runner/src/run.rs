@@ -1,10 +1,13 @@
 //! One run of a test from start to end: workspace, setup, agent, snapshot, checks, score.
 
 mod attest;
+mod claims;
 mod command;
 mod evaluate;
+mod guard;
 mod planted;
 mod pytest;
+mod uncut;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,11 +24,13 @@ use crate::folder::ResolvedFile;
 use crate::judging::Judges;
 use crate::recording::{EndedRun, Recorder, RecordingError, StartedRun};
 use crate::scoring::{Ending, Measures, Score, Verdict, run_verdict};
-use crate::secrets::Secrets;
+use crate::secrets::{Emitted, Secrets, emission};
 use crate::suite::TestCase;
+use crate::supervision::Prices;
 use crate::tools::{EndpointError, EndpointRun, MAX_CALLS, ToolEndpoints};
 
 pub use command::HookError;
+use uncut::Uncut;
 
 /// Surroundings that all runs of a suite share.
 pub struct Surroundings {
@@ -47,6 +52,8 @@ pub struct Surroundings {
     pub endpoints: Option<Arc<dyn ToolEndpoints>>,
     /// Judges; without them, assertions that need a model are errors.
     pub judges: Option<Arc<dyn Judges>>,
+    /// List prices of models, for budgets of agents that report no cost.
+    pub prices: Prices,
     /// Store of runs; without it, nothing is recorded.
     pub recorder: Option<Arc<dyn Recorder>>,
 }
@@ -70,11 +77,11 @@ pub struct RunResult {
     /// Last lines of the agent's standard error.
     pub last_lines: Vec<String>,
     /// The score; none if nothing could be evaluated.
-    pub score: Option<Score>,
+    pub score: Option<Arc<Score>>,
     /// Results of the assertions.
-    pub assertions: Vec<AssertionResult>,
-    /// The response of the agent; null if there is none.
-    pub response: Json,
+    pub assertions: Arc<[AssertionResult]>,
+    /// Trace id of the response, if it has one. The response itself, with all its artifacts, is not kept.
+    pub trace_id: Option<String>,
     /// Number of events.
     pub events: usize,
     /// Number of events that violate the protocol.
@@ -132,14 +139,18 @@ pub enum PrepareError {
 
 /// Runs a test once.
 pub async fn run(around: &Surroundings, agent: &Agent, test: &TestCase, identity: RunIdentity) -> RunResult {
+    let is_public = |name: &str| test.settings.public.iter().any(|public| public == name);
+    let of_test = test.settings.environment.iter().map(|(name, value)| (name.as_str(), value.expose()));
+    let values = of_test.chain(agent.spec.secrets(&around.variables)).filter(|(name, _)| !is_public(name));
+    let secrets = Arc::new(Secrets::new(values));
     match Workspace::create(&around.scratch) {
-        Ok(workspace) => in_workspace(around, agent, test, identity, &workspace).await,
-        Err(error) => not_run(&identity, &error.into()),
+        Ok(workspace) => in_workspace(around, agent, test, identity, &workspace, &secrets).await,
+        Err(error) => not_run(&identity, &error.into()).cut(&secrets),
     }
 }
 
-fn not_run(identity: &RunIdentity, error: &PrepareError) -> RunResult {
-    RunResult {
+fn not_run(identity: &RunIdentity, error: &PrepareError) -> Uncut {
+    Uncut::new(RunResult {
         number: identity.number,
         task_id: identity.task_id.clone(),
         verdict: Verdict::Error,
@@ -147,8 +158,8 @@ fn not_run(identity: &RunIdentity, error: &PrepareError) -> RunResult {
         error: Some(error.to_string()),
         last_lines: Vec::new(),
         score: None,
-        assertions: Vec::new(),
-        response: Json::Null,
+        assertions: Arc::default(),
+        trace_id: None,
         events: 0,
         flawed_events: 0,
         shown_events: Vec::new(),
@@ -156,7 +167,7 @@ fn not_run(identity: &RunIdentity, error: &PrepareError) -> RunResult {
         warnings: Vec::new(),
         took: Duration::ZERO,
         earlier_attempts: Vec::new(),
-    }
+    })
 }
 
 async fn in_workspace(
@@ -165,27 +176,25 @@ async fn in_workspace(
     test: &TestCase,
     identity: RunIdentity,
     workspace: &Workspace,
+    secrets: &Arc<Secrets>,
 ) -> RunResult {
     let exists = |path: &std::path::Path| path.exists();
     let locate = |written: &str| {
         crate::suite::locate(written, &around.suite_directory, &around.working_directory, &exists)
     };
-    let is_public = |name: &str| test.public.iter().any(|public| public == name);
-    let values = test.environment.iter().filter(|(name, _)| !is_public(name));
-    let secrets = Arc::new(Secrets::new(values.map(|(name, value)| (name.as_str(), value.expose()))));
     let prepared = async {
-        prepare(around, test, workspace, &locate).await?;
+        prepare(around, test, workspace, &locate, secrets).await?;
         if let Some(recorder) = &around.recorder {
             recorder.run_started(StartedRun { agent, test, identity: &identity }).await?;
         }
-        endpoint(around, agent, test, &identity, &secrets).await
+        endpoint(around, agent, test, &identity, secrets).await
     };
     let (network, endpoint) = match prepared.await {
         Ok(prepared) => prepared,
-        Err(error) => return not_run(&identity, &error),
+        Err(error) => return not_run(&identity, &error).cut(secrets),
     };
-    let reference = ResolvedFile::resolve(&test.reference, &locate);
-    let files = ResolvedFile::resolve(&test.files, &locate);
+    let reference = ResolvedFile::resolve(&test.settings.reference, &locate);
+    let files = ResolvedFile::resolve(&test.settings.files, &locate);
     let context = RunContext {
         agent,
         test,
@@ -194,27 +203,35 @@ async fn in_workspace(
         workspace,
         hidden: &around.hidden,
         variables: &around.variables,
-        secrets: &secrets,
+        secrets,
         network,
+        prices: around.prices,
         interrupted: around.interrupted.clone(),
     };
     let execution = execute(&context, &reference, endpoint).await;
     let fixture = test.task.workspace_fixture.as_deref().map(&locate);
-    let given = evaluate::Given { files: &files, fixture: fixture.as_deref() };
+    let given = evaluate::Given {
+        files: &files,
+        fixture: fixture.as_deref(),
+        reference: &reference,
+        expected_artifacts: test.task.expected_artifacts.as_deref().unwrap_or_default(),
+    };
+    let emitted = Emitted::default();
     let (evaluated, mut warnings) =
-        evaluate::evaluate(around, test, workspace, &execution, &given, &secrets).await;
+        evaluate::evaluate(around, test, workspace, &execution, &given, (secrets, &emitted)).await;
     warnings.splice(0..0, execution.warnings.iter().cloned());
-    for command in test.teardown.iter() {
-        if let Err(reason) = command::run_hook(around, workspace, command).await {
+    for command in test.settings.teardown.iter() {
+        if let Err(reason) = command::run_hook(around, workspace, command, secrets).await {
             warnings.push(format!("teardown `{}` failed: {reason}", command.words.join(" ")));
         }
     }
-    let mut result = conclude(test, &identity, &execution, evaluated, warnings);
+    let uncut = conclude(test, &identity, &execution, evaluated, warnings, &emitted.names());
+    let mut result = uncut.cut(secrets);
     if let Some(recorder) = &around.recorder {
         let ended = EndedRun { agent, test, execution: &execution, result: &result };
         if let Err(error) = recorder.run_ended(ended).await {
             result.verdict = Verdict::Error;
-            result.error.get_or_insert(error.to_string());
+            result.error.get_or_insert_with(|| secrets.cut_shortened(&error.to_string()));
         }
     }
     result
@@ -228,7 +245,7 @@ async fn endpoint(
     identity: &RunIdentity,
     secrets: &Arc<Secrets>,
 ) -> Result<(Network, Option<Endpoint>), PrepareError> {
-    let closed = if test.network { Network::Host } else { Network::None };
+    let closed = if test.settings.network { Network::Host } else { Network::None };
     let endpoints = match &agent.spec {
         // These call no tools.
         AgentSpec::Nop | AgentSpec::Reference => None,
@@ -236,7 +253,7 @@ async fn endpoint(
     };
     let Some(endpoints) = endpoints else { return Ok((closed, None)) };
     // An agent with the host's network, or outside of the sandbox, reaches the host's loopback address.
-    let is_inside = matches!(&agent.spec, AgentSpec::Process(_)) && !test.network;
+    let is_inside = matches!(&agent.spec, AgentSpec::Process(_)) && !test.settings.network;
     let (network, listener) = if is_inside {
         let loopback = around.sandbox.loopback()?;
         let listener = loopback.listener()?;
@@ -249,7 +266,7 @@ async fn endpoint(
         task_id: &identity.task_id,
         agent: &agent.name,
         test,
-        call_timeout: Duration::from_secs(test.constraints.timeout_seconds.into()),
+        call_timeout: Duration::from_secs(test.settings.constraints.timeout_seconds.into()),
         secrets,
         calls: sender,
     };
@@ -262,12 +279,13 @@ async fn prepare(
     test: &TestCase,
     workspace: &Workspace,
     locate: &(dyn Fn(&str) -> PathBuf + Sync),
+    secrets: &Secrets,
 ) -> Result<(), PrepareError> {
     if let Some(fixture) = &test.task.workspace_fixture {
         workspace.copy_fixture(&locate(fixture), CopyLimits::default())?;
     }
-    for command in test.setup.iter() {
-        command::run_hook(around, workspace, command)
+    for command in test.settings.setup.iter() {
+        command::run_hook(around, workspace, command, secrets)
             .await
             .map_err(|reason| PrepareError::Setup { command: command.words.join(" "), reason })?;
     }
@@ -278,27 +296,46 @@ fn conclude(
     test: &TestCase,
     identity: &RunIdentity,
     execution: &Execution,
-    evaluated: Option<evaluate::Evaluated>,
+    evaluated: Result<evaluate::Evaluated, Option<String>>,
     warnings: Vec<String>,
-) -> RunResult {
+    in_files: &[String],
+) -> Uncut {
+    let mut unevaluated = None;
     let (assertions, score, problem) = match evaluated {
-        Some(evaluated) => (evaluated.assertions, Some(evaluated.score), evaluated.problem),
-        None => (Vec::new(), None, None),
+        Ok(evaluated) => (evaluated.assertions, Some(evaluated.score), evaluated.problem),
+        Err(reason) => {
+            unevaluated = reason;
+            (Vec::new(), None, None)
+        }
     };
-    let mut verdict = run_verdict(execution.ending, test.allow_partial, score.as_ref());
+    let mut verdict = run_verdict(execution.ending, test.settings.allow_partial, score.as_ref());
     if problem.is_some() && verdict == Verdict::Passed {
         verdict = Verdict::Failed;
     }
-    RunResult {
+    let mut error = execution.error.clone().or(problem);
+    // Names that the agent emitted otherwise are in its own error.
+    let in_files: Vec<String> =
+        in_files.iter().filter(|name| !execution.leaked.contains(name)).cloned().collect();
+    if !in_files.is_empty() {
+        verdict = Verdict::Failed;
+        let emission = format!("{} in a file of its workspace", emission(&in_files));
+        error = Some(error.map_or_else(|| emission.clone(), |own| format!("{emission}; {own}")));
+    }
+    // What was not evaluated is an error, whatever the agent's own end was.
+    if let Some(reason) = unevaluated {
+        verdict = Verdict::Error;
+        error = Some(error.map_or_else(|| reason.clone(), |own| format!("{own}; {reason}")));
+    }
+    Uncut::new(RunResult {
         number: identity.number,
         task_id: identity.task_id.clone(),
         verdict,
         ending: execution.ending,
-        error: execution.error.clone().or(problem),
+        error,
         last_lines: execution.last_lines.clone(),
-        score,
-        assertions,
-        response: execution.response.clone(),
+        score: score.map(Arc::new),
+        assertions: assertions.into(),
+        trace_id: execution.response.get("trace_id").and_then(Json::as_str).map(str::to_owned),
         events: execution.events.len(),
         flawed_events: execution.events.iter().filter(|event| event.is_flawed).count(),
         shown_events: match verdict {
@@ -310,5 +347,5 @@ fn conclude(
         // Milliseconds, as in reports: statistics of a stored result are those of the original.
         took: Duration::from_millis(u64::try_from(execution.took.as_millis()).unwrap_or(u64::MAX)),
         earlier_attempts: Vec::new(),
-    }
+    })
 }

@@ -272,20 +272,34 @@ pub fn run_verdict(ending: Ending, allow_partial: bool, score: Option<&Score>) -
     }
 }
 
+/// Whether so many of the runs reach the rate. Rates are written with a few decimals; 2 of 3 must reach 0.6667 as little as 0.66666 must
+/// miss it.
+fn reaches(passes: usize, runs: usize, pass_rate: f64) -> bool {
+    const ROUNDING: f64 = 1e-9;
+    passes as f64 / runs as f64 + ROUNDING >= pass_rate
+}
+
+/// Number of runs, of so many, that must pass for a test to pass.
+///
+/// ```
+/// use proctor_runner::scoring::required_passes;
+/// assert_eq!([required_passes(5, 0.7), required_passes(3, 1.0), required_passes(1, 0.1)], [4, 3, 1]);
+/// ```
+pub fn required_passes(runs: usize, pass_rate: f64) -> usize {
+    (0..=runs).find(|passes| reaches(*passes, runs, pass_rate)).unwrap_or(runs)
+}
+
 /// The verdict on a test from its runs: passed if enough of them passed; an error if runs that ended in errors could have made the
 /// difference, or if there are no runs.
 pub fn test_verdict(runs: &[Verdict], pass_rate: f64) -> Verdict {
-    /// Rates are written with a few decimals; 2 of 3 must reach 0.6667 as little as 0.66666 must miss it.
-    const ROUNDING: f64 = 1e-9;
     if runs.is_empty() {
         return Verdict::Error;
     }
-    let share = |count: usize| count as f64 / runs.len() as f64 + ROUNDING;
     let passed = runs.iter().filter(|verdict| **verdict == Verdict::Passed).count();
     let errors = runs.iter().filter(|verdict| **verdict == Verdict::Error).count();
-    if share(passed) >= pass_rate {
+    if reaches(passed, runs.len(), pass_rate) {
         Verdict::Passed
-    } else if share(passed + errors) >= pass_rate {
+    } else if reaches(passed + errors, runs.len(), pass_rate) {
         Verdict::Error
     } else {
         Verdict::Failed

@@ -33,6 +33,13 @@ tests:
 
 const AGENT: &str = include_str!("../../../examples/agents/minimal.py");
 
+/// Name of the agent's file, here and in the suite; in the repository it has another.
+const AGENT_FILE: &str = "agent.py";
+
+fn agent() -> String {
+    AGENT.replace("minimal.py", AGENT_FILE)
+}
+
 /// Error of writing a first suite.
 #[derive(Debug, thiserror::Error)]
 pub enum StarterError {
@@ -53,7 +60,8 @@ pub enum StarterError {
 pub fn write(folder: &Path) -> Result<Vec<PathBuf>, StarterError> {
     let failed = |path: &Path, source| StarterError::Io { path: path.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
-    let files = [("suite.yaml", SUITE), ("agent.py", AGENT)].map(|(name, text)| (folder.join(name), text));
+    let files = [("suite.yaml", SUITE.to_owned()), (AGENT_FILE, agent())];
+    let files = files.map(|(name, text)| (folder.join(name), text));
     if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
         return Err(StarterError::Exists(path.clone()));
     }
@@ -74,5 +82,6 @@ mod tests {
         let loaded = load(SUITE.as_bytes(), &LoadOptions::new(&|_| None, &|_| None)).unwrap();
         assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
         assert_eq!(loaded.suite.tests.len(), 2);
+        assert!(agent().contains("python3 agent.py") && !agent().contains("minimal.py"));
     }
 }

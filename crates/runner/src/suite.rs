@@ -17,7 +17,7 @@
 //! let loaded = load(source, &LoadOptions::new(&|_| None, &|_| None)).unwrap();
 //! let test = &loaded.suite.tests[0];
 //! assert_eq!(test.task.description, "Greet nobody");
-//! assert_eq!(test.constraints.timeout_seconds, 20);
+//! assert_eq!(test.settings.constraints.timeout_seconds, 20);
 //! ```
 
 mod agents;
@@ -48,13 +48,15 @@ pub use locate::locate;
 pub use mock_tools::{MatchKind, MockReply, MockRule, MockStatus, MockTool};
 pub use model::{
     Agent, AgentKind, Approval, ApprovalDecision, AttestAssertion, Command, Constraints, FileItem,
-    FileSource, HttpAgent, ProcessAgent, RemoteAgent, SecretValue, Suite, Task, TestCase,
+    FileSource, HttpAgent, ProcessAgent, RemoteAgent, SecretValue, Suite, Task, TestCase, TestSettings,
 };
 pub use problem::Problem;
 pub use proctor_yaml::Position;
 pub use read::load;
 pub use select::{Partition, PartitionError, TagFilter};
-pub use words::{WordsError, split_words};
+pub use words::{WordsError, shell_sign, split_words};
+
+pub(crate) use case::NO_ASSERTIONS;
 
 /// Limits of a suite. 10,000 tests are about 4 MB and 230,000 values; twice that is left for longer descriptions.
 pub const SUITE_LIMITS: Limits = Limits {
@@ -74,6 +76,32 @@ pub struct LoadOptions<'o> {
     pub environment: &'o dyn Fn(&str) -> Option<String>,
     /// A search for secrets in descriptions.
     pub scan: &'o dyn Fn(&str) -> Option<SecretFinding>,
+    /// The kind of entry at a path of the suite; see [`locate`](locate()).
+    pub paths: &'o dyn Fn(&str) -> PathKind,
+}
+
+/// Kind of entry at a path that a suite names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathKind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// Nothing, or nothing that can be reached.
+    Missing,
+    /// Not looked at.
+    Unknown,
+}
+
+impl PathKind {
+    /// The kind of entry at a path of the file system.
+    pub fn of(path: &std::path::Path) -> PathKind {
+        match path.metadata() {
+            Ok(found) if found.is_dir() => PathKind::Folder,
+            Ok(_) => PathKind::File,
+            Err(_) => PathKind::Missing,
+        }
+    }
 }
 
 impl<'o> LoadOptions<'o> {
@@ -82,7 +110,13 @@ impl<'o> LoadOptions<'o> {
         environment: &'o dyn Fn(&str) -> Option<String>,
         scan: &'o dyn Fn(&str) -> Option<SecretFinding>,
     ) -> LoadOptions<'o> {
-        LoadOptions { limits: SUITE_LIMITS, environment, scan }
+        LoadOptions { limits: SUITE_LIMITS, environment, scan, paths: &|_| PathKind::Unknown }
+    }
+
+    /// The same options, with a look at the files that the suite names: those that are missing are mistakes.
+    #[must_use]
+    pub fn with_paths(self, paths: &'o dyn Fn(&str) -> PathKind) -> LoadOptions<'o> {
+        LoadOptions { paths, ..self }
     }
 }
 

@@ -70,6 +70,8 @@ pub struct ToolCall {
     pub status: ToolCallStatus,
     /// Time from request to reply.
     pub duration: Duration,
+    /// Names of the secrets that the agent sent with the call.
+    pub emitted: Vec<String>,
 }
 
 /// Ends of a call.
@@ -124,32 +126,35 @@ pub struct SeenEvent {
     pub event_type: String,
     /// Payload.
     pub payload: Json,
+    /// Whether it reports a call that the endpoint, which has the tool, did not see.
+    pub is_doubtful: bool,
 }
 
-/// Merges reported events with the calls that the endpoint saw. A call that was also reported counts once, as the endpoint saw it.
-pub fn merge(events: &[Json], calls: &[PlacedCall]) -> Vec<SeenEvent> {
+/// Merges reported events with the calls that the endpoint saw. A call that was also reported counts once, as and where the endpoint saw
+/// it. `is_served` says whether the endpoint has a tool of that name.
+pub fn merge(events: &[Json], calls: &[PlacedCall], is_served: &dyn Fn(&str) -> bool) -> Vec<SeenEvent> {
     let reports = match_reports(events, calls);
-    let mut unreported = vec![true; calls.len()];
-    let mut merged: Vec<((usize, Place), SeenEvent)> = Vec::with_capacity(events.len() + calls.len());
-    for (index, (event, report)) in events.iter().zip(&reports).enumerate() {
-        let seen = report.and_then(|call| {
-            *unreported.get_mut(call)? = false;
-            calls.get(call)
-        });
-        let payload = match seen {
-            Some(placed) => placed.call.to_payload(),
-            None => event.get("payload").cloned().unwrap_or_default(),
-        };
+    let mut merged: Vec<((usize, Place, usize), SeenEvent)> = Vec::with_capacity(events.len() + calls.len());
+    for (index, event) in events.iter().enumerate() {
+        if reports.get(index).is_some_and(Option::is_some) {
+            continue;
+        }
+        let payload = event.get("payload").cloned().unwrap_or_default();
         let event_type = event.get("event_type").and_then(Json::as_str).unwrap_or_default().to_owned();
         let sequence = event.get("sequence").and_then(Json::as_u64);
-        merged.push(((index, Place::Event), SeenEvent { sequence, event_type, payload }));
+        let tool = payload.get("tool").and_then(Json::as_str).unwrap_or_default();
+        let is_doubtful = event_type == "tool_call" && is_served(tool);
+        merged.push(((index, Place::Event, 0), SeenEvent { sequence, event_type, payload, is_doubtful }));
     }
-    for (placed, _) in calls.iter().zip(unreported).filter(|(_, is_unreported)| *is_unreported) {
-        let payload = placed.call.to_payload();
-        let event = SeenEvent { sequence: None, event_type: "tool_call".to_owned(), payload };
-        merged.push(((placed.after_events, Place::Call), event));
+    for (number, placed) in calls.iter().enumerate() {
+        let event = SeenEvent {
+            sequence: None,
+            event_type: "tool_call".to_owned(),
+            payload: placed.call.to_payload(),
+            is_doubtful: false,
+        };
+        merged.push(((placed.after_events, Place::Call, number), event));
     }
-    // Stable: calls at the same place stay in their order.
     merged.sort_by_key(|(place, _)| *place);
     merged.into_iter().map(|(_, event)| event).collect()
 }

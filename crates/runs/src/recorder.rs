@@ -49,7 +49,8 @@ impl Recorder for RunStore {
                 self.part(task_id, agent, EVENTS, test, block).await?;
             }
             let mut data = run.result.to_json().with("suite_run", self.id()).with("test_id", test.as_str());
-            if let Some(output) = output(run.result.response.get("artifacts")) {
+            let output = run.execution.output_text();
+            if let Some(output) = output.get(..output.floor_char_boundary(MAX_OUTPUT)) {
                 data.push("output", output);
             }
             let ended = self.part(task_id, agent, RUN_ENDED, test, data).await;
@@ -111,15 +112,4 @@ fn blocks(run: &EndedRun<'_>) -> Vec<Json> {
 fn shortened(text: &str) -> Json {
     let digest = proctor_core::digest::Digest::of(text.as_bytes());
     Json::object().with("omitted_bytes", text.len()).with("sha256", digest.to_string())
-}
-
-/// The text of the first artifact, as the output of the session.
-fn output(artifacts: Option<&Json>) -> Option<String> {
-    let first = artifacts?.as_array()?.first()?;
-    let text = match first.get("data") {
-        Some(data) => data.to_string(),
-        None => first.get("content")?.as_str()?.to_owned(),
-    };
-    let end = text.floor_char_boundary(MAX_OUTPUT);
-    text.get(..end).map(str::to_owned)
 }

@@ -15,8 +15,10 @@ use proctor_engine::access::local_caller;
 use proctor_runner::results::SuiteResult;
 
 use crate::backend::ToolSource;
-use crate::earlier::grouped;
-use crate::keys::{SUITE_RUNS, SUITE_STARTED, TEST_RESULTS, run_principal, suite_principal, tests_session};
+use crate::keys::{
+    ID_DIGEST, PAIR_DIGEST, SUITE_RUNS, SUITE_STARTED, TEST_RESULTS, grouped, id_digest, pair_digest,
+    run_principal, suite_principal, tests_session,
+};
 
 /// A source of deciders: for each principal the engine of this process, or a connection to the owner of the state directory.
 pub type DeciderSource = Arc<dyn Fn(&str) -> Result<Decider, OpenError> + Send + Sync>;
@@ -33,6 +35,8 @@ pub struct SuiteRunStart {
     pub id: String,
     /// Name of the suite.
     pub suite: String,
+    /// Path of the suite as given.
+    pub file: String,
     /// Digest of the suite's source.
     pub suite_digest: Digest,
     /// Name of the agent.
@@ -47,6 +51,8 @@ pub struct RunStore {
     source: DeciderSource,
     uid: u32,
     pub(crate) tools: ToolSource,
+    /// Whether tools of a server are called without a policy that the operator wrote.
+    pub(crate) has_unguarded_server: bool,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) randomness: Arc<dyn Randomness>,
     suite: Decider,
@@ -54,17 +60,21 @@ pub struct RunStore {
 }
 
 impl RunStore {
-    /// Connects a suite run to the engine. Nothing is recorded yet.
+    /// Connects a suite run to the engine. Nothing is recorded yet. Without a policy, a tool server is reached only for tools that the
+    /// suite names.
     pub fn new(
         start: SuiteRunStart,
         source: DeciderSource,
         uid: u32,
         tools: ToolSource,
+        has_policy: bool,
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
     ) -> Result<RunStore, OpenError> {
         let suite = source(&suite_principal(&start.id))?;
-        Ok(RunStore { start, source, uid, tools, clock, randomness, suite, runs: Mutex::default() })
+        let has_unguarded_server = !has_policy && tools.is_server();
+        let runs = Mutex::default();
+        Ok(RunStore { start, source, uid, tools, has_unguarded_server, clock, randomness, suite, runs })
     }
 
     /// Identifier of the suite run.
@@ -74,12 +84,14 @@ impl RunStore {
 
     /// Records that the suite run begins; once, also if it is resumed.
     pub async fn suite_started(&self) -> Result<(), RecordError> {
-        let SuiteRunStart { id, suite, suite_digest, agent, tests } = &self.start;
+        let SuiteRunStart { id, suite, file, suite_digest, agent, tests } = &self.start;
         let data = Json::object()
             .with("suite_run", id.as_str())
             .with("suite", suite.as_str())
+            .with("file", file.as_str())
             .with("suite_digest", grouped(*suite_digest))
             .with("agent", agent.as_str())
+            .with(PAIR_DIGEST, pair_digest(suite, agent))
             .with("tests", *tests);
         self.record_for_suite(SUITE_RUNS, id.clone(), SUITE_STARTED, suite, data, None).await
     }
@@ -103,6 +115,7 @@ impl RunStore {
     pub(crate) async fn record_test(&self, test: &str, data: Json) -> Result<(), RecordError> {
         let once = format!("{}/{test}", self.start.id);
         let session = tests_session(&self.start.id);
+        let data = data.with(ID_DIGEST, id_digest(test));
         self.record_for_suite(TEST_RESULTS, session, crate::keys::TEST_ENDED, test, data, Some(once)).await
     }
 

@@ -3,8 +3,8 @@
 use proctor_core::json::Json;
 use proctor_core::printable::shown;
 use proctor_core::time::Timestamp;
-use proctor_runner::results::{TestResult, reasons, word};
-use proctor_runner::run::RunResult;
+use proctor_runner::results::{TestResult, hints, reasons, shown_points, word};
+use proctor_runner::run::{Attempt, RunResult};
 use proctor_runner::scoring::Verdict;
 
 use crate::visible;
@@ -20,6 +20,9 @@ const MAX_REASONS: usize = 50;
 
 /// Last lines of a run's standard error.
 const MAX_LINES: usize = 20;
+
+/// Earlier attempts at a run.
+const MAX_ATTEMPTS: usize = 20;
 
 /// Runs of a test that are explained one by one.
 pub(super) const MAX_RUNS: usize = 20;
@@ -37,13 +40,22 @@ pub(super) fn verdict(test: &TestResult) -> &'static str {
     }
 }
 
-/// Whether a report explains the test: it did not pass, or one of its runs did not.
+/// Whether a report explains the test: it did not pass, or one of its runs did not, or not at the first attempt.
 pub(super) fn needs_explanation(test: &TestResult) -> bool {
-    matches!(test.verdict, Some(Verdict::Failed | Verdict::Error))
-        || test.runs.iter().any(|run| run.verdict != Verdict::Passed)
+    matches!(test.verdict, Some(Verdict::Failed | Verdict::Error)) || test.runs.iter().any(is_explained)
 }
 
-/// The first reason why a test did not pass, in one line; empty if it passed in every run.
+/// Whether a report explains the run: it did not pass, or not at the first attempt.
+pub(super) fn is_explained(run: &RunResult) -> bool {
+    run.verdict != Verdict::Passed || !run.earlier_attempts.is_empty()
+}
+
+/// Whether an attempt at a run of the test ended in an error and was followed by another.
+pub(super) fn is_retried(test: &TestResult) -> bool {
+    test.runs.iter().any(|run| !run.earlier_attempts.is_empty())
+}
+
+/// The first reason why a test did not pass, or not at once, in one line; empty if it passed in every run at the first attempt.
 pub(super) fn why(test: &TestResult) -> String {
     if let Some(reason) = &test.not_run {
         return line(reason, REASON);
@@ -52,7 +64,10 @@ pub(super) fn why(test: &TestResult) -> String {
     let Some(run) = worst(Verdict::Error).or_else(|| worst(Verdict::Failed)) else {
         // Runs that were left out count as errors.
         let is_short = matches!(test.verdict, Some(Verdict::Failed | Verdict::Error));
-        return if is_short { "not every run was made".to_owned() } else { String::new() };
+        if is_short {
+            return "not every run was made".to_owned();
+        }
+        return test.runs.iter().flat_map(attempts).next().unwrap_or_default();
     };
     let reason = run_reasons(run).into_iter().next().unwrap_or_default();
     match test.runs.len() {
@@ -73,19 +88,43 @@ pub(super) fn run_reasons(run: &RunResult) -> Vec<String> {
     lines
 }
 
-/// Last lines of a run's standard error.
+/// Attempts that ended in an error before the last one, each in one line with its reason.
+pub(super) fn attempts(run: &RunResult) -> Vec<String> {
+    let shown = run.earlier_attempts.iter().take(MAX_ATTEMPTS).enumerate();
+    let mut lines: Vec<String> = shown.map(|(index, attempt)| attempt_line(index, attempt)).collect();
+    let more = run.earlier_attempts.len().saturating_sub(MAX_ATTEMPTS);
+    if more > 0 {
+        lines.push(format!("and {more} more attempts"));
+    }
+    lines
+}
+
+fn attempt_line(index: usize, attempt: &Attempt) -> String {
+    let (number, time) = (index + 1, attempt.took.as_secs_f64());
+    format!("attempt {number}: error, {time:.1} s: {}", line(&attempt.error, REASON))
+}
+
+/// Last lines of the standard error of a run that did not pass.
 pub(super) fn last_lines(run: &RunResult) -> Vec<String> {
+    if run.verdict == Verdict::Passed {
+        return Vec::new();
+    }
     let from = run.last_lines.len().saturating_sub(MAX_LINES);
     run.last_lines.iter().skip(from).map(|text| line(text, REASON)).collect()
 }
 
-/// One line about a run: its number, verdict, score and time.
+/// One line about a run: its number, verdict, score, time, and the number of the attempt if there were others.
 pub(super) fn run_line(run: &RunResult) -> String {
-    let score = run.score.as_ref().map_or_else(String::new, |score| format!(", score {:.2}", score.points));
-    format!("run {}: {}{score}, {:.1} s", run.number, word(run.verdict), run.took.as_secs_f64())
+    let score = shown_points(run).map_or_else(String::new, |points| format!(", score {points}"));
+    let attempt = match run.earlier_attempts.len() {
+        0 => String::new(),
+        earlier => format!(", attempt {}", earlier + 1),
+    };
+    let time = run.took.as_secs_f64();
+    format!("run {}: {}{score}, {time:.1} s{attempt}", run.number, word(run.verdict))
 }
 
-/// Plain text about all runs of a test: statistics, then each run that did not pass with its reasons and last lines.
+/// Plain text about all runs of a test: statistics, then each run that did not pass at once, with attempts, reasons and last lines.
 pub(super) fn text(test: &TestResult) -> String {
     let mut out = String::new();
     if let Some(reason) = &test.not_run {
@@ -102,11 +141,14 @@ pub(super) fn text(test: &TestResult) -> String {
             out.push_str(&format!("{sentence}\n"));
         }
     }
-    let failed = || test.runs.iter().filter(|run| run.verdict != Verdict::Passed);
-    for run in failed().take(MAX_RUNS) {
+    let explained = || test.runs.iter().filter(|run| is_explained(run));
+    for run in explained().take(MAX_RUNS) {
         out.push_str(&format!("{}\n", run_line(run)));
-        for reason in run_reasons(run) {
+        for reason in attempts(run).into_iter().chain(run_reasons(run)) {
             out.push_str(&format!("  {reason}\n"));
+        }
+        for hint in hints(test, run) {
+            out.push_str(&format!("  {}\n", line(&hint, REASON)));
         }
         let lines = last_lines(run);
         if !lines.is_empty() {
@@ -116,9 +158,9 @@ pub(super) fn text(test: &TestResult) -> String {
             }
         }
     }
-    let more = failed().count().saturating_sub(MAX_RUNS);
+    let more = explained().count().saturating_sub(MAX_RUNS);
     if more > 0 {
-        out.push_str(&format!("and {more} more runs that did not pass\n"));
+        out.push_str(&format!("and {more} more runs that did not pass at once\n"));
     }
     out
 }

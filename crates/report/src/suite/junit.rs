@@ -2,10 +2,12 @@
 
 use proctor_runner::results::TestResult;
 use proctor_runner::scoring::Verdict;
-use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{
+    NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestRerun, TestSuite,
+};
 
 use super::SuiteReport;
-use super::explain::{NAME, REASON, line, needs_explanation, text, why};
+use super::explain::{NAME, REASON, attempts, line, needs_explanation, text, why};
 
 pub(super) fn write(report: &SuiteReport<'_>) -> Result<String, SerializeError> {
     let result = report.result;
@@ -48,6 +50,14 @@ fn case(report: &SuiteReport<'_>, test: &TestResult) -> TestCase {
         status.set_message(why(test));
         status.set_type(test.word());
         status.set_description(text(test));
+    }
+    for run in &test.runs {
+        for (attempt, says) in run.earlier_attempts.iter().zip(attempts(run)) {
+            let mut rerun = TestRerun::new(NonSuccessKind::Error);
+            rerun.set_time(attempt.took).set_type("error");
+            rerun.set_message(if test.runs.len() > 1 { format!("run {}, {says}", run.number) } else { says });
+            status.add_rerun(rerun);
+        }
     }
     let mut case = TestCase::new(line(&test.name, NAME), status);
     // Names may repeat; ids do not.

@@ -66,7 +66,7 @@ fn table(out: &mut String, tests: &[TestResult]) {
         "\n## Tests\n\n| Result | Test | Score | Runs | Time | Why |\n|---|---|---:|---:|---:|---|\n",
     );
     for test in rows.iter().take(MAX_ROWS) {
-        let score = test.mean().map_or_else(|| "–".to_owned(), |mean| format!("{mean:.2}"));
+        let score = test.shown_mean().unwrap_or_else(|| "–".to_owned());
         let runs = if test.runs.is_empty() {
             "–".to_owned()
         } else {

@@ -5,18 +5,19 @@ use proctor_runner::results::TestResult;
 use proctor_runner::scoring::Verdict;
 use proctor_runner::statistics::Verdict as Change;
 
-use super::explain::{NAME, REASON, line, text, why};
+use super::explain::{NAME, REASON, is_retried, line, text, why};
 use super::{SuiteConclusion, SuiteReport};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Rules with their descriptions and default levels.
-const RULES: [(&str, &str, &str); 4] = [
+const RULES: [(&str, &str, &str); 5] = [
     ("test-failed", "The agent did not pass a test.", "error"),
     ("test-error", "A test could not be evaluated.", "error"),
     ("flaky-test", "A test passed in some runs and not in others.", "warning"),
     ("regression", "The agent is worse in a test than the baseline.", "error"),
+    ("retried-test", "A test passed after an attempt that ended in an error.", "note"),
 ];
 
 /// Characters of a result's message: code hosts cut longer ones.
@@ -36,6 +37,7 @@ pub(super) fn to_json(report: &SuiteReport<'_>) -> Json {
             Some(Verdict::Failed) => 0,
             Some(Verdict::Error) => 1,
             Some(Verdict::Passed) if test.is_flaky() => 2,
+            Some(Verdict::Passed) if is_retried(test) => 4,
             _ => continue,
         };
         let text = format!("{}: {}\n{}", line(&test.name, NAME), why(test), text(test));

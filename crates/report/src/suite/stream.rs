@@ -44,11 +44,8 @@ impl SuiteStream {
     pub fn end(mut self, report: &SuiteReport<'_>) -> Vec<WriteError> {
         if !self.files.is_empty() {
             let mut json = Json::object().with("kind", "end");
-            let document = super::suite_json(report);
-            for (name, value) in document.as_object().unwrap_or_default() {
-                if !matches!(name.as_str(), "tests" | "baseline_result") {
-                    json.push(name, value.clone());
-                }
+            for (name, value) in super::json::header(report).as_object().unwrap_or_default() {
+                json.push(name, value.clone());
             }
             self.write(&json);
         }

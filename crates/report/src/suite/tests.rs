@@ -208,6 +208,7 @@ fn the_json_report_can_be_a_baseline() {
     let result = sample();
     let report = SuiteReport { baseline: Some(&result), ..SuiteReport::new(&result) };
     let text = suite_json(&report).to_string();
+    assert_eq!(suite_document(&report).to_string(), text);
     assert_eq!(SuiteResult::read(text.as_bytes()).unwrap().to_json(), result.to_json());
 }
 

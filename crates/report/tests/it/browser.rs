@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use proctor_core::json::Json;
@@ -12,8 +13,19 @@ use proctor_runner::comparison::BaselineComparison;
 use proctor_runner::results::SuiteResult;
 use proctor_runner::statistics::Rule;
 
-/// Time in which the page must be painted, on top of what an empty page takes.
+/// Time in which the page must be painted on an idle machine, on top of what an empty page takes.
 const PAINTED: Duration = Duration::from_secs(2);
+
+/// Times of an empty page that the page may take on top, where that is more than [`PAINTED`]. On a busy machine an empty page takes longer by
+/// the same factor; on an idle one this is the smaller of the two. A page whose painting grew with the square of its tests would take
+/// hundreds of times as long.
+const EMPTY_PAGES: u32 = 4;
+
+/// Measurements before the best one is judged: the load of a machine comes and goes.
+const ROUNDS: u32 = 8;
+
+/// Taken by each test, so that two browsers do not slow each other down.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Tests of the large suite.
 const TESTS: usize = 2000;
@@ -144,6 +156,7 @@ fn paint(
 
 #[test]
 fn a_page_of_2000_tests_is_painted_in_time_without_messages() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let browser = browser().unwrap_or_else(|| panic!("there is no chromium; `apt-get install chromium`"));
     let temporary = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("PROCTOR_PAGES").map(PathBuf::from);
@@ -154,23 +167,26 @@ fn a_page_of_2000_tests_is_painted_in_time_without_messages() {
     assert!(bytes <= 10_000_000, "{bytes} bytes");
     let url = format!("file://{}", large.display());
     let picture = folder.join("large.png");
-    // The first start of a browser fills caches of the system. Of three measurements the best counts: other tests run beside this one.
-    let mut best = Duration::MAX;
-    for _ in 0..3 {
+    // The first start of a browser fills caches of the system, and other tests run beside this one: one measurement in time is enough.
+    let (mut measured, mut is_in_time) = (Vec::new(), false);
+    for _ in 0..ROUNDS {
         let (empty, _) = paint(&browser, folder, "about:blank", &folder.join("empty.png"), &[]);
         let (took, messages) = paint(&browser, folder, &url, &picture, &["--window-size=1200,1600"]);
         assert!(messages.is_empty(), "{messages:?}");
-        best = best.min(took.saturating_sub(empty));
-        if best <= PAINTED / 2 {
+        let painted = took.saturating_sub(empty);
+        measured.push((empty, painted));
+        is_in_time = painted <= PAINTED.max(empty * EMPTY_PAGES);
+        if is_in_time {
             break;
         }
     }
-    println!("{bytes} bytes, painted in {best:?}");
-    assert!(best <= PAINTED, "{best:?}");
+    println!("{bytes} bytes; times of an empty page and of this one on top: {measured:?}");
+    assert!(is_in_time, "{measured:?}");
 }
 
 #[test]
 fn a_narrow_and_a_dark_page_have_no_messages() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let browser = browser().unwrap_or_else(|| panic!("there is no chromium; `apt-get install chromium`"));
     let temporary = tempfile::tempdir().unwrap();
     let kept = std::env::var_os("PROCTOR_PAGES").map(PathBuf::from);

@@ -39,6 +39,12 @@ fn runs(passed: usize, failed: usize) -> String {
     (0..passed + failed).map(run).collect::<Vec<_>>().join(",")
 }
 
+/// A run that passed at the second attempt.
+fn retried() -> String {
+    let attempt = r#""earlier_attempts": [{"task_id": "id-c", "error": "the connection was reset & lost", "duration_seconds": 0.5}], "events""#;
+    runs(1, 0).replacen("\"events\"", attempt, 1)
+}
+
 /// A result with every verdict.
 fn result(falls: (usize, usize), is_interrupted: bool) -> SuiteResult {
     let test = |id: &str, name: &str, line: usize, verdict: &str, rest: &str| {
@@ -48,7 +54,10 @@ fn result(falls: (usize, usize), is_interrupted: bool) -> SuiteResult {
     };
     let crash = r#", "runs": [{"run": 1, "task_id": "id", "verdict": "error", "ending": "error",
         "error": "the agent exited with status 3", "duration_seconds": 0.1, "events": 0,
-        "last_lines": ["Traceback (most recent call last):", "\u001b[31mKeyError\u001b[0m: <x> & ]]> \u0000 \u202e"], "warnings": ["the `version` is missing"]}]"#;
+        "last_lines": ["Traceback (most recent call last):", "\u001b[31mKeyError\u001b[0m: <x> & ]]> \u0000 \u202e"], "warnings": ["the `version` is missing"],
+        "earlier_attempts": [
+            {"task_id": "id-a", "error": "no answer within <1> s", "duration_seconds": 1},
+            {"task_id": "id-b", "error": "the agent exited with status 2", "duration_seconds": 0.2}]}]"#;
     let tests = [
         test("plain", "Says hello", 3, "passed", &format!(r#", "runs": [{}]"#, runs(1, 0))),
         test(
@@ -61,6 +70,7 @@ fn result(falls: (usize, usize), is_interrupted: bool) -> SuiteResult {
         test("crash", "Crashes", 15, "error", crash),
         test("later", "Is skipped", 21, "not_run", r#", "reason": "skipped: <needs a key>", "runs": []"#),
         test("new", "Is new", 27, "passed", &format!(r#", "runs": [{}]"#, runs(2, 0))),
+        test("retried", "Is attempted twice", 33, "passed", &format!(r#", "runs": [{}]"#, retried())),
     ];
     let document = format!(
         r#"{{"format": "proctor test", "version": "1.0", "suite": "greetings & more", "file": "suites/my suite.yaml", "agent": "stdio:./agent <x>",
@@ -111,6 +121,17 @@ fn every_format() {
     let report = SuiteReport::new(&result);
     for kind in ["junit", "sarif", "json", "html", "markdown", "jsonl"] {
         check(&format!("suite_{kind}"), &report, kind);
+    }
+}
+
+#[test]
+fn every_format_shows_each_attempt_with_its_reason() {
+    let result = result((1, 1), false);
+    for kind in ["junit", "sarif", "json", "html", "markdown", "jsonl"] {
+        let text = written(&SuiteReport::new(&result), kind);
+        for reason in ["no answer within", "exited with status 2", "the connection was reset"] {
+            assert!(text.contains(reason), "{kind}: {reason}: {text}");
+        }
     }
 }
 

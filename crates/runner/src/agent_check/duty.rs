@@ -58,6 +58,8 @@ pub enum Outcome {
     Failed(String),
     /// The duty does not concern this agent, or could not be checked.
     NotApplicable(String),
+    /// The agent does not work at all, so that nothing was tried.
+    NotTried,
 }
 
 /// A duty with its result.
@@ -76,6 +78,8 @@ pub struct CheckReport {
     pub agent: String,
     /// One result for each duty.
     pub results: Vec<DutyResult>,
+    /// Last lines of the standard error of an agent that does not work at all.
+    pub last_lines: Vec<String>,
 }
 
 impl Duty {
@@ -166,6 +170,7 @@ impl Outcome {
             Outcome::Passed => "pass",
             Outcome::Failed(_) => "fail",
             Outcome::NotApplicable(_) => "not applicable",
+            Outcome::NotTried => "not tried",
         }
     }
 
@@ -174,6 +179,7 @@ impl Outcome {
         match self {
             Outcome::Passed => None,
             Outcome::Failed(reason) | Outcome::NotApplicable(reason) => Some(reason),
+            Outcome::NotTried => Some("the agent does not answer a plain request"),
         }
     }
 }
@@ -186,13 +192,21 @@ impl CheckReport {
 
     /// The numbers of results in words.
     pub fn summary(&self) -> String {
-        format!(
-            "{}: {} pass, {} fail, {} not applicable",
-            self.agent,
-            self.count("pass"),
-            self.count("fail"),
-            self.count("not applicable")
-        )
+        let mut text = format!("{}: {} pass, {} fail", self.agent, self.count("pass"), self.count("fail"));
+        for word in ["not applicable", "not tried"] {
+            let count = self.count(word);
+            if count > 0 || word == "not applicable" {
+                text.push_str(&format!(", {count} {word}"));
+            }
+        }
+        text
+    }
+
+    /// One sentence about the duties that were not tried, if there are some.
+    pub fn not_tried(&self) -> Option<String> {
+        let count = self.count("not tried");
+        let reason = Outcome::NotTried;
+        (count > 0).then(|| format!("{count} duties not tried: {}", reason.reason().unwrap_or_default()))
     }
 
     /// The report as an object.
@@ -207,10 +221,17 @@ impl CheckReport {
                 None => json,
             }
         });
-        Json::object()
+        let json = Json::object()
             .with("agent", self.agent.as_str())
             .with("passed", self.has_passed())
-            .with("duties", duties.collect::<Vec<_>>())
+            .with("duties", duties.collect::<Vec<_>>());
+        if self.last_lines.is_empty() {
+            return json;
+        }
+        json.with(
+            "last_lines",
+            self.last_lines.iter().map(|line| Json::from(line.as_str())).collect::<Vec<_>>(),
+        )
     }
 
     fn count(&self, word: &str) -> usize {

@@ -25,6 +25,8 @@ pub(super) struct Reply {
     pub(super) lingered: bool,
     /// Where a secret was seen.
     pub(super) leaked: Option<&'static str>,
+    /// Last lines of standard error that are no messages.
+    pub(super) last_lines: Vec<String>,
 }
 
 /// The reason why an exchange did not end in good order.

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proctor_clients::atp::client::stdio::{self, Pipes};
+use proctor_clients::atp::client::stdio;
 use proctor_clients::atp::client::{AgentClient, ClientOptions, Exchange, ExecuteError, Headers, Item};
+use proctor_sandbox::wait::{self, Pipes};
 use proctor_sandbox::{Limits, Network, Sandbox, Spec, Workspace};
 use proctor_wire::atp::Conversation;
 use tokio::time::Instant;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use super::reply::{Failure, Reply};
 use super::requests::{Probe, SECRET_NAME};
 use crate::agent::{ProcessSpec, RemoteSpec};
-use crate::execute::{StartError, ended, take_pipes};
+use crate::execute::{StartError, protocol_pipes};
 use crate::secrets::Secrets;
 
 /// Time between the end of a program's output and its own end, and between TERM and KILL.
@@ -108,20 +109,13 @@ async fn run_program(
     reply: &mut Reply,
 ) -> Result<(), StartError> {
     let mut process = around.sandbox.spawn(spec)?;
-    let (stdin, stdout, stderr) = take_pipes(&mut process)?;
-    let pipes = Pipes { stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: Box::new(stderr) };
+    let pipes = protocol_pipes(Pipes::take(&mut process)?);
     let mut exchange = stdio::execute(pipes, probe.text.clone().into());
-    let ended = ended(&process)?;
+    let ended = wait::notice(&process)?;
     converse(&mut exchange, probe, around.timeout, secrets, ended, reply).await;
     let patience = if matches!(reply.failure, Some(Failure::TimedOut(_))) { Duration::ZERO } else { GRACE };
-    // Waiting for the last process blocks the thread.
-    let ending = tokio::task::spawn_blocking(move || {
-        let exit = process.wait(patience).ok().flatten();
-        let grace = if exit.is_some() { Duration::ZERO } else { GRACE };
-        let _ = process.terminate(grace);
-        exit
-    });
-    let exit = ending.await.ok().flatten();
+    let end = wait::finish(process, patience, GRACE).await.ok();
+    let exit = end.and_then(|(has_ended, exit)| has_ended.then_some(exit));
     reply.status = exit.map(|exit| exit.status);
     reply.lingered = exit.is_none() && patience > Duration::ZERO;
     Ok(())
@@ -172,6 +166,7 @@ async fn converse(
             }
         }
     }
+    reply.last_lines = exchange.last_lines();
     reply.messages = conversation.finish();
 }
 
@@ -192,10 +187,8 @@ fn specification(program: &ProcessSpec, around: &Around<'_>, workspace: &Workspa
     let limits = Limits { wall_time: around.timeout.saturating_add(MARGIN), ..Limits::default() };
     let mut spec = Spec::new(first, directory)
         .arguments(rest)
-        .environment("HOME", workspace.home())
-        .environment("TMPDIR", workspace.tmp())
+        .folders(workspace)
         .environment(SECRET_NAME, secret)
-        .writable(workspace.root())
         .hidden(around.hidden.iter().cloned())
         .network(if around.network { Network::Host } else { Network::None })
         .limits(limits);

@@ -11,13 +11,18 @@ use super::result::{CheckError, CheckResult};
 
 pub(super) fn exists(path: &str, evidence: &Evidence<'_>) -> Result<Vec<CheckResult>, CheckError> {
     let check = |passed, message| vec![CheckResult::new("artifact_exists", passed, message)];
-    if !evidence.artifacts(Some(path)).is_empty() {
+    let named = evidence.artifacts(Some(path));
+    if named.iter().any(|artifact| artifact.is_delivered()) {
         return Ok(check(true, format!("the response has {}", quoted(path))));
     }
     if let Ok(inside) = WorkspacePath::parse(path)
         && evidence.files.entry(&inside)? == Some(EntryKind::File)
     {
         return Ok(check(true, format!("the workspace has {}", quoted(path))));
+    }
+    if !named.is_empty() {
+        let message = "the response names {}, but has no content for it, and the workspace has no such file";
+        return Ok(check(false, message.replace("{}", &quoted(path))));
     }
     let found = identities(evidence);
     Ok(check(
@@ -33,19 +38,19 @@ pub(super) fn contains(
 ) -> Result<Vec<CheckResult>, CheckError> {
     let check = |passed, message| vec![CheckResult::new("contains", passed, message)];
     let artifacts = evidence.artifacts(path);
-    let mut looked_at = 0_usize;
+    let mut first: Option<String> = None;
     for artifact in &artifacts {
         let Some(text) = artifact.text(evidence.files)? else { continue };
-        looked_at += 1;
+        first.get_or_insert_with(|| evidence.excerpt(&text));
         if pattern.is_match(&text)? {
             let name = artifact.identity().unwrap_or("an artifact");
             return Ok(check(true, format!("{} matches {}", quoted(name), quoted(&pattern.text))));
         }
     }
-    if looked_at == 0
+    if first.is_none()
         && let Some(text) = evidence.text(path)?
     {
-        looked_at += 1;
+        first = Some(evidence.excerpt(&text));
         if pattern.is_match(&text)? {
             let name = path.unwrap_or_default();
             return Ok(check(true, format!("{} matches {}", quoted(name), quoted(&pattern.text))));
@@ -54,9 +59,9 @@ pub(super) fn contains(
     let place = path.map_or_else(|| "any artifact".to_owned(), quoted);
     Ok(check(
         false,
-        match looked_at {
-            0 => format!("there is no text of {place}; artifacts: {}", identities(evidence)),
-            _ => format!("{} was not found in {place}", quoted(&pattern.text)),
+        match first {
+            None => format!("there is no text of {place}; artifacts: {}", identities(evidence)),
+            Some(first) => format!("{} was not found in {place}, which {first}", quoted(&pattern.text)),
         },
     ))
 }
@@ -135,6 +140,7 @@ pub(super) fn sections(
         let message = format!("there is no text of {place}; artifacts: {}", identities(evidence));
         return Ok(vec![CheckResult::new("sections", false, message)]);
     };
+    let has = evidence.excerpt(&text);
     let text = text.to_lowercase();
     let missing: Vec<&String> =
         sections.iter().filter(|section| !text.contains(&section.to_lowercase())).collect();
@@ -142,7 +148,8 @@ pub(super) fn sections(
     let message = if missing.is_empty() {
         format!("all {} sections are there", sections.len())
     } else {
-        format!("{} of {} sections are missing: {}", missing.len(), sections.len(), listed.join(", "))
+        let (number, listed) = (missing.len(), listed.join(", "));
+        format!("{number} of {} sections are missing: {listed}; the text {has}", sections.len())
     };
     let details = Json::object()
         .with("missing", missing.iter().map(|section| Json::from(section.as_str())).collect::<Vec<Json>>());

@@ -74,9 +74,11 @@ pub enum Rule {
 impl Behavior {
     pub(super) fn evaluate(&self, evidence: &Evidence<'_>) -> Vec<CheckResult> {
         let calls: Vec<Call<'_>> = tool_calls(evidence);
+        // What must have happened is judged by calls that are credible, what must not by all.
+        let credible: Vec<Call<'_>> = calls.iter().filter(|call| !call.event.is_doubtful).copied().collect();
         let mut checks = Vec::new();
         if let Some(tools) = &self.must_use_tools {
-            checks.push(must_use(tools, &calls));
+            checks.push(must_use(tools, &credible, evidence));
         }
         if let Some(tools) = &self.forbidden_tools {
             checks.push(forbidden(tools, &calls));
@@ -87,14 +89,16 @@ impl Behavior {
             checks.push(counted("max_tool_calls", count, count <= limit, "at most", limit));
         }
         if let Some(limit) = self.min_tool_calls {
-            let count = evidence.metric("tool_calls").unwrap_or(calls.len() as u64);
+            // Metrics count only where no reported call is doubtful.
+            let metric = evidence.metric("tool_calls").filter(|_| credible.len() == calls.len());
+            let count = metric.unwrap_or(credible.len() as u64);
             checks.push(counted("min_tool_calls", count, count >= limit, "at least", limit));
         }
         if self.no_errors {
             checks.push(no_errors(evidence));
         }
         if let Some(patterns) = &self.expected_tool_calls {
-            checks.push(expected_calls(patterns, self.tool_call_order, &calls));
+            checks.push(expected_calls(patterns, self.tool_call_order, &credible, evidence));
         }
         if let Some(patterns) = &self.forbidden_tool_calls {
             let hit = calls.iter().find(|call| patterns.iter().any(|pattern| pattern.matches(call.event)));
@@ -111,26 +115,28 @@ impl Behavior {
 }
 
 /// A tool call among the events.
+#[derive(Clone, Copy)]
 struct Call<'a> {
     /// Number of the event, in order of arrival.
     index: usize,
-    /// Sequence, else order of arrival.
+    /// Sequence if every call has one, else order of arrival: calls that the endpoint saw have none.
     order: u64,
     tool: &'a str,
     event: &'a EventView<'a>,
 }
 
 fn tool_calls<'a>(evidence: &Evidence<'a>) -> Vec<Call<'a>> {
+    let is_numbered = evidence.events_of("tool_call").all(|(_, event)| event.sequence.is_some());
     let call = |(index, event): (usize, &'a EventView<'a>)| Call {
         index,
-        order: event.sequence.unwrap_or(index as u64),
+        order: event.sequence.filter(|_| is_numbered).unwrap_or(index as u64),
         tool: event.payload.get("tool").and_then(Json::as_str).unwrap_or_default(),
         event,
     };
     evidence.events_of("tool_call").map(call).collect()
 }
 
-fn must_use(tools: &[String], calls: &[Call<'_>]) -> CheckResult {
+fn must_use(tools: &[String], calls: &[Call<'_>], evidence: &Evidence<'_>) -> CheckResult {
     let missing: Vec<String> = tools
         .iter()
         .filter(|tool| !calls.iter().any(|call| call.tool == tool.as_str()))
@@ -139,7 +145,7 @@ fn must_use(tools: &[String], calls: &[Call<'_>]) -> CheckResult {
     let message = if missing.is_empty() {
         "every required tool was called".to_owned()
     } else {
-        format!("not called: {}", missing.join(", "))
+        format!("not called: {}; {}", missing.join(", "), made(calls, evidence))
     };
     CheckResult::new("must_use_tools", missing.is_empty(), message)
 }
@@ -179,7 +185,32 @@ fn no_errors(evidence: &Evidence<'_>) -> CheckResult {
     CheckResult::new("no_errors", evidence.error().is_none() && events == 0, message)
 }
 
-fn expected_calls(patterns: &[CallPattern], order: Order, calls: &[Call<'_>]) -> CheckResult {
+/// The calls that were made, with their input, as part of a sentence.
+fn made(calls: &[Call<'_>], evidence: &Evidence<'_>) -> String {
+    const SHOWN: usize = 5;
+    const INPUT: usize = 80;
+    if calls.is_empty() {
+        return "no tool was called".to_owned();
+    }
+    let call = |call: &Call<'_>| {
+        let payload = call.event.payload;
+        let input = payload.get("input").or_else(|| payload.get("args")).map(Json::to_string);
+        let input = evidence.files.shown(&input.unwrap_or_default());
+        format!("{}({})", quoted(call.tool), proctor_core::printable::shown(&input, INPUT))
+    };
+    let mut listed: Vec<String> = calls.iter().take(SHOWN).map(call).collect();
+    if calls.len() > SHOWN {
+        listed.push(format!("{} more", calls.len() - SHOWN));
+    }
+    format!("called: {}", listed.join(", "))
+}
+
+fn expected_calls(
+    patterns: &[CallPattern],
+    order: Order,
+    calls: &[Call<'_>],
+    evidence: &Evidence<'_>,
+) -> CheckResult {
     let check = |passed, message: String| CheckResult::new("expected_tool_calls", passed, message);
     let mut sorted: Vec<&Call<'_>> = calls.iter().collect();
     sorted.sort_by_key(|call| call.order);
@@ -191,8 +222,12 @@ fn expected_calls(patterns: &[CallPattern], order: Order, calls: &[Call<'_>]) ->
         });
         let Some(call) = found else {
             let behind = if number > 0 && order == Order::Expected { " after the one before it" } else { "" };
-            let message =
-                format!("expected call {} ({}) was not made{behind}", number + 1, quoted(&pattern.tool));
+            let tool = quoted(&pattern.tool);
+            let message = format!(
+                "expected call {} ({tool}) was not made{behind}; {}",
+                number + 1,
+                made(calls, evidence)
+            );
             return check(false, message);
         };
         after = Some(call.order);

@@ -139,6 +139,23 @@ pub enum CommandOutcome {
     },
 }
 
+impl CommandOutcome {
+    /// The same outcome with other texts.
+    pub(crate) fn map_texts(self, map: impl Fn(&str) -> String) -> CommandOutcome {
+        match self {
+            CommandOutcome::Exited { code, stdout, stderr } => {
+                CommandOutcome::Exited { code, stdout: map(&stdout), stderr: map(&stderr) }
+            }
+            CommandOutcome::Signalled { signal, stderr } => {
+                CommandOutcome::Signalled { signal, stderr: map(&stderr) }
+            }
+            CommandOutcome::TimedOut => CommandOutcome::TimedOut,
+            CommandOutcome::NotFound { program } => CommandOutcome::NotFound { program: map(&program) },
+            CommandOutcome::NotStarted { reason } => CommandOutcome::NotStarted { reason: map(&reason) },
+        }
+    }
+}
+
 /// The exit code and the outputs.
 struct Exited<'o> {
     code: i32,

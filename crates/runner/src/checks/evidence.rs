@@ -9,6 +9,9 @@ use super::value::spaced;
 /// Bytes of a workspace file that are read for one artifact.
 pub(super) const MAX_FILE_BYTES: usize = 16 << 20;
 
+/// Characters of a text that a message shows.
+const MAX_EXCERPT: usize = 200;
+
 /// Response, events and workspace of a run.
 #[derive(Clone, Copy)]
 pub struct Evidence<'a> {
@@ -29,6 +32,8 @@ pub struct EventView<'a> {
     pub event_type: &'a str,
     /// The payload.
     pub payload: &'a Json,
+    /// Whether it reports a call that the tools endpoint, which has the tool, did not see. Such a call fulfils no rule.
+    pub is_doubtful: bool,
 }
 
 /// An artifact of the response.
@@ -41,6 +46,15 @@ impl<'a> Evidence<'a> {
         let all = self.response.get("artifacts").and_then(Json::as_array).unwrap_or_default();
         let named = |artifact: &Artifact<'_>| identity.is_none_or(|name| artifact.identity() == Some(name));
         all.iter().map(Artifact).filter(named).collect()
+    }
+
+    /// The start of a text that an assertion did not find what it wanted in, as part of a sentence.
+    pub(super) fn excerpt(&self, text: &str) -> String {
+        let text = self.files.shown(text);
+        match text.trim() {
+            "" => "is empty".to_owned(),
+            text => format!("begins `{}`", proctor_core::printable::shown(text, MAX_EXCERPT)),
+        }
     }
 
     /// The error text of the response; `None` if it is absent, null or blank.
@@ -80,6 +94,12 @@ impl<'a> Artifact<'a> {
     /// Path, else name.
     pub(super) fn identity(self) -> Option<&'a str> {
         self.0.get("path").or_else(|| self.0.get("name")).and_then(Json::as_str)
+    }
+
+    /// Whether the response itself brings the artifact. One of type `file` without content is a claim about the workspace.
+    pub(super) fn is_delivered(self) -> bool {
+        let is_file = self.0.get("type").and_then(Json::as_str) == Some("file");
+        !is_file || self.0.get("content").is_some_and(|content| content.as_str().is_some())
     }
 
     pub(super) fn data(self) -> Option<&'a Json> {

@@ -150,13 +150,17 @@ pub enum FilesError {
 }
 
 /// The snapshot of a workspace. Implementations never follow a link out of it.
-pub trait Files {
+pub trait Files: Sync {
     /// The kind of an entry; `None` if nothing is there.
     fn entry(&self, path: &WorkspacePath) -> Result<Option<EntryKind>, FilesError>;
     /// The content of a file of at most `limit` bytes.
     fn read(&self, path: &WorkspacePath, limit: usize) -> Result<Vec<u8>, FilesError>;
     /// The direct entries of a directory, at most `limit`.
     fn list(&self, path: &WorkspacePath, limit: usize) -> Result<Vec<FileEntry>, FilesError>;
+    /// A text as messages may repeat it: without the secrets of the run. It is cut before it is shortened, so that no part of one stays.
+    fn shown(&self, text: &str) -> String {
+        text.to_owned()
+    }
 }
 
 /// A workspace without files.

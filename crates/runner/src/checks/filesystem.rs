@@ -109,9 +109,14 @@ impl FileCheck {
             FileCheck::FileContains { path, pattern } => {
                 if entry(path)? == Some(EntryKind::File) {
                     let bytes = evidence.files.read(path, MAX_FILE_BYTES)?;
-                    let found = pattern.is_match(&String::from_utf8_lossy(&bytes))?;
-                    let word = if found { "contains" } else { "does not contain" };
-                    let message = format!("`{path}` {word} {}", quoted(&pattern.text));
+                    let text = String::from_utf8_lossy(&bytes);
+                    let found = pattern.is_match(&text)?;
+                    let wanted = quoted(&pattern.text);
+                    let message = if found {
+                        format!("`{path}` contains {wanted}")
+                    } else {
+                        format!("`{path}` does not contain {wanted}, but {}", evidence.excerpt(&text))
+                    };
                     CheckResult::new("file_contains", found, message)
                 } else {
                     CheckResult::new("file_contains", false, format!("`{path}` is not a file"))

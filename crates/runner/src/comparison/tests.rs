@@ -79,6 +79,48 @@ fn few_runs_do_not_decide_and_say_how_many_would() {
 }
 
 #[test]
+fn a_suite_of_few_tests_is_not_asked_for_more_runs() {
+    // The tests differ among themselves: no number of runs would narrow the interval of three of them.
+    let before = result(&[("a", 20, 20, 0), ("b", 20, 20, 0), ("c", 20, 20, 0)]);
+    let after = result(&[("a", 24, 16, 0), ("b", 20, 20, 0), ("c", 17, 23, 0)]);
+    let comparison = compare(&before, &after);
+    let says = comparison.sentences();
+    let scores = says.iter().find(|said| said.starts_with("score: ")).unwrap();
+    assert!(scores.ends_with(": not enough tests (3) for a verdict on the suite"), "{says:?}");
+    assert!(!says.iter().any(|said| said.ends_with(": not enough runs")), "{says:?}");
+}
+
+#[test]
+fn the_headline_agrees_with_the_decision() {
+    let same = result(&[("a", 30, 0, 0), ("b", 0, 30, 0), ("c", 30, 0, 0)]);
+    let says = compare(&same, &same).sentences();
+    assert_eq!(says[0], "compared with old.json: no difference shown");
+    assert_eq!(says.last().unwrap(), "no regression: a loss of 5 points is excluded");
+    let before = result(&[("a", 8, 2, 0), ("b", 7, 3, 0), ("c", 8, 2, 0)]);
+    let after = result(&[("a", 7, 3, 0), ("b", 7, 3, 0), ("c", 8, 2, 0)]);
+    let says = compare(&before, &after).sentences();
+    assert_eq!(
+        says[0],
+        "compared with old.json: no difference shown, but a loss of 5 points is not excluded"
+    );
+    assert!(says.last().unwrap().starts_with("not enough "), "{says:?}");
+}
+
+#[test]
+fn tests_that_turned_are_named() {
+    let mut before = result(&[("a", 1, 0, 0), ("b", 0, 1, 0), ("c", 1, 0, 0)]);
+    let mut after = before.clone();
+    for (result, verdicts) in [(&mut before, "pfp"), (&mut after, "fpp")] {
+        for (test, verdict) in result.tests.iter_mut().zip(verdicts.chars()) {
+            test.verdict = Some(if verdict == 'p' { RunVerdict::Passed } else { RunVerdict::Failed });
+        }
+    }
+    let says = compare(&before, &after).sentences();
+    assert!(says.contains(&"passed before, fails now: a".to_owned()), "{says:?}");
+    assert!(says.contains(&"failed before, passes now: b".to_owned()), "{says:?}");
+}
+
+#[test]
 fn new_removed_and_undecided_tests_are_named_and_errors_left_out() {
     let before = result(&[("both", 10, 0, 0), ("old", 10, 0, 0), ("broken", 10, 0, 0)]);
     let after = result(&[("both", 10, 0, 0), ("new", 10, 0, 0), ("broken", 0, 0, 10)]);

@@ -45,6 +45,14 @@ impl BaselineComparison {
                 says.push(format!("{title}: {}", named(&ids)));
             }
         }
+        for (ids, title) in
+            [(&self.fails_now, "passed before, fails now"), (&self.passes_now, "failed before, passes now")]
+        {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            if !ids.is_empty() {
+                says.push(format!("{title}: {}", named(&ids)));
+            }
+        }
         for (runs, of) in [(self.left_out.0, "the baseline"), (self.left_out.1, "this result")] {
             if runs > 0 {
                 says.push(format!("left out: {} of {of} that could not be evaluated", counted(runs, "run")));
@@ -54,7 +62,8 @@ impl BaselineComparison {
         says
     }
 
-    /// The verdict on the suite; if that shows nothing, on single tests.
+    /// The verdict on the suite; if that shows nothing, on single tests; if they show nothing either, what the decision about a regression
+    /// makes of it.
     fn verdict_sentence(&self) -> String {
         let suite = self.statistics.verdict;
         if matches!(suite, Verdict::Better | Verdict::Worse) {
@@ -66,16 +75,42 @@ impl BaselineComparison {
                 return format!("{} in {}", verdict_word(verdict), counted(count, "test"));
             }
         }
-        match suite {
-            Verdict::NotEnoughRuns => "not enough runs to tell".to_owned(),
-            other => verdict_word(other).to_owned(),
+        let is_comparable =
+            suite == Verdict::NoDifference || self.tests(Verdict::NoDifference).next().is_some();
+        match &self.statistics.regression {
+            Regression::None if self.left_out.1 > 0 => {
+                format!("no difference shown, but a loss of {} points is not excluded", self.margin)
+            }
+            Regression::None | Regression::Shown { .. } => "no difference shown".to_owned(),
+            Regression::Undecided { .. } if is_comparable => {
+                format!("no difference shown, but a loss of {} points is not excluded", self.margin)
+            }
+            Regression::Undecided { runs: None, .. } if self.needs_tests() => {
+                format!("not enough tests ({}) to tell", self.compared_tests())
+            }
+            Regression::Undecided { .. } => "not enough runs to tell".to_owned(),
         }
+    }
+
+    /// Number of tests that both results have values of.
+    fn compared_tests(&self) -> usize {
+        self.statistics.suite.iter().map(|effect| effect.tests).max().unwrap_or_default()
+    }
+
+    /// Whether there are tests to compare, but so few that no number of runs would decide.
+    fn needs_tests(&self) -> bool {
+        self.compared_tests() > 0
+            && matches!(self.statistics.regression, Regression::Undecided { runs: None, interval: Some(_) })
     }
 
     /// The decision about a regression in one sentence.
     pub fn decision(&self) -> String {
         let margin = self.margin;
         match &self.statistics.regression {
+            Regression::None if self.left_out.1 > 0 => format!(
+                "not decided: {} of this result could not be evaluated, so a loss is not excluded",
+                counted(self.left_out.1, "run")
+            ),
             Regression::None => format!("no regression: a loss of {margin} points is excluded"),
             Regression::Shown { tests, suite } => {
                 let mut what: Vec<String> = Vec::new();
@@ -103,6 +138,12 @@ impl BaselineComparison {
                     }
                     None => String::new(),
                 };
+                if self.needs_tests() {
+                    let tests = self.compared_tests();
+                    return format!(
+                        "not enough tests ({tests}) to decide: {why}; more runs would not change that"
+                    );
+                }
                 format!("not enough runs to decide: {why}{runs}")
             }
         }
@@ -123,7 +164,12 @@ fn effect_sentence(effect: &SuiteEffect) -> String {
         "{}: {} {unit}{interval}{p}: {}",
         quantity_word(effect.quantity),
         signed(factor * effect.difference),
-        verdict_word(effect.verdict)
+        match effect.verdict {
+            // The suite is judged over its tests, however often each was run.
+            Verdict::NotEnoughRuns =>
+                format!("not enough tests ({}) for a verdict on the suite", effect.tests),
+            other => verdict_word(other).to_owned(),
+        }
     )
 }
 

@@ -4,9 +4,10 @@ mod plain;
 
 use std::time::Duration;
 
-use proctor_clients::atp::client::stdio::{self, Pipes};
-use proctor_sandbox::{Limits, Process, Spec, Status as ProcessStatus};
-use tokio::net::unix::pipe;
+use proctor_clients::atp::client::stdio;
+use proctor_sandbox::wait::{self, Pipes};
+use proctor_sandbox::{Limits, Spec, Status as ProcessStatus};
+use tokio::time::Instant;
 
 use super::{Run, RunContext, StartError, Talk};
 use crate::agent::{ProcessSpec, is_secret_name};
@@ -24,12 +25,14 @@ pub(super) async fn execute(
     run: &mut Run<'_>,
 ) -> Result<(), StartError> {
     let mut process = context.sandbox.spawn(specification(context, program, run.limit))?;
-    let pipes = take_pipes(&mut process)?;
-    let ended = ended(&process)?;
+    let pipes = Pipes::take(&mut process)?;
+    let ended = wait::notice(&process)?;
     let outcome = if program.is_plain {
         plain::talk(context, pipes, run, &mut process, ended).await
     } else {
-        let pipes = Pipes { stdin: Box::new(pipes.0), stdout: Box::new(pipes.1), stderr: Box::new(pipes.2) };
+        let stdio::Pipes { stdin, stdout, stderr } = protocol_pipes(pipes);
+        let cut = |pipe: stdio::ReadPipe| Box::new(context.secrets.reader(pipe, &run.emitted));
+        let pipes = stdio::Pipes { stdin, stdout: cut(stdout), stderr: cut(stderr) };
         let mut exchange = stdio::execute(pipes, request.to_owned().into());
         if run.converse(&mut exchange, ended).await == Talk::HeldOpen {
             // Its output ends with the last process that holds it, and only then is the response known to be all of it.
@@ -40,13 +43,29 @@ pub(super) async fn execute(
     };
     // A program that has closed its output is about to end; one that was stopped is not waited for.
     let is_stopped = run.crossing.is_some() || run.is_interrupted || run.is_over_limit();
-    let patience = if is_stopped { Duration::ZERO } else { GRACE };
-    if let Ok((has_ended, exit)) = super::wait::finish(process, patience, GRACE).await {
+    // Nor does one that has answered work on after its time limit, which would count.
+    let left = run.deadline.saturating_duration_since(Instant::now());
+    let (patience, grace) = if is_stopped {
+        (Duration::ZERO, GRACE)
+    } else {
+        let patience = GRACE.min(left);
+        (patience, GRACE.min(left.saturating_sub(patience)))
+    };
+    if let Ok((has_ended, exit)) = wait::finish(process, patience, grace).await {
         // A program that was stopped by us did not crash.
         let status = if has_ended { exit.status } else { ProcessStatus::Exited(0) };
         run.exit = Some(proctor_sandbox::Exit { status, ..exit });
     }
     outcome
+}
+
+/// Pipes as the client of the protocol takes them; a program without a pipe for its input gets none of the request.
+pub fn protocol_pipes(pipes: Pipes) -> stdio::Pipes {
+    let stdin: stdio::WritePipe = match pipes.stdin {
+        Some(stdin) => Box::new(stdin),
+        None => Box::new(tokio::io::sink()),
+    };
+    stdio::Pipes { stdin, stdout: Box::new(pipes.stdout), stderr: Box::new(pipes.stderr) }
 }
 
 /// The reason why a program that ended by itself counts as crashed.
@@ -69,18 +88,16 @@ fn specification(context: &RunContext<'_>, program: &ProcessSpec, limit: Duratio
     let limits = Limits { wall_time: limit.saturating_add(MARGIN), ..Limits::default() };
     let mut spec = Spec::new(first, directory)
         .arguments(rest)
-        .environment("HOME", workspace.home())
-        .environment("TMPDIR", workspace.tmp())
-        .writable(workspace.root())
+        .folders(workspace)
         .hidden(context.hidden.iter().cloned())
         .network(context.network.clone())
         .limits(limits);
-    for (name, value) in test.environment.iter().chain(&program.environment) {
+    for (name, value) in test.settings.environment.iter().chain(&program.environment) {
         spec = spec.environment(name, value.expose());
     }
     let named = |name: &str| program.inherited.iter().any(|known| known == name);
     let set = |name: &str| {
-        let mut all = test.environment.iter().chain(&program.environment);
+        let mut all = test.settings.environment.iter().chain(&program.environment);
         all.any(|(known, _)| known == name) || matches!(name, "HOME" | "TMPDIR")
     };
     for (name, value) in context.variables {
@@ -91,23 +108,4 @@ fn specification(context: &RunContext<'_>, program: &ProcessSpec, limit: Duratio
         }
     }
     spec.inherit(context.variables.iter().cloned())
-}
-
-pub(crate) fn take_pipes(
-    process: &mut Process,
-) -> std::io::Result<(pipe::Sender, pipe::Receiver, pipe::Receiver)> {
-    let missing = || std::io::Error::other("a pipe is missing");
-    Ok((
-        pipe::Sender::from_owned_fd(process.stdin.take().ok_or_else(missing)?)?,
-        pipe::Receiver::from_owned_fd(process.stdout.take().ok_or_else(missing)?)?,
-        pipe::Receiver::from_owned_fd(process.stderr.take().ok_or_else(missing)?)?,
-    ))
-}
-
-/// Becomes ready when the program has ended; processes that it started may still hold its output open.
-pub(crate) fn ended(process: &Process) -> std::io::Result<impl Future<Output = ()> + use<>> {
-    let events = super::wait::watched(process.events())?;
-    Ok(async move {
-        let _ = events.readable().await;
-    })
 }

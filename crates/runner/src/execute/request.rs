@@ -27,14 +27,14 @@ pub fn build_request(
         request = request.with_input_data(data.clone());
     }
     if let Some(artifacts) = &test.task.expected_artifacts {
-        request = request.with_expected_artifacts(artifacts.clone());
+        request = request.with_expected_artifacts(artifacts.to_vec());
     }
-    let tools = test.constraints.allowed_tools.as_ref();
-    let budget = test.constraints.budget_usd.map(|budget| Json::Number(budget.to_string().into()));
+    let tools = test.settings.constraints.allowed_tools.as_ref();
+    let budget = test.settings.constraints.budget_usd.map(|budget| Json::Number(budget.to_string().into()));
     let constraints = Constraints {
-        max_steps: test.constraints.max_steps,
-        max_tokens: test.constraints.max_tokens,
-        timeout_seconds: Some(test.constraints.timeout_seconds.into()),
+        max_steps: test.settings.constraints.max_steps,
+        max_tokens: test.settings.constraints.max_tokens,
+        timeout_seconds: Some(test.settings.constraints.timeout_seconds.into()),
         allowed_tools: tools.map(|tools| tools.iter().map(String::as_str).collect()),
         budget_usd: budget.as_ref().and_then(Number::of),
     };
@@ -42,7 +42,12 @@ pub fn build_request(
     let context = Context {
         tools_endpoint,
         workspace_path: Some(&path),
-        environment: test.environment.iter().map(|(name, value)| (name.as_str(), value.expose())).collect(),
+        environment: test
+            .settings
+            .environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose()))
+            .collect(),
     };
     let metadata = Json::object()
         .with("test_id", test.id.as_str())

@@ -3,6 +3,7 @@
 //! Members that follow from others (counts, statistics) are not read: they are computed again. Members that this version does not know
 //! are ignored, so that a document of a higher minor version can be a baseline.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_core::json::{Json, JsonError};
@@ -122,7 +123,7 @@ fn read_test(value: &Value<'_>) -> Result<TestResult, ReadError> {
     Ok(TestResult {
         id: value.text("id")?,
         name: value.text("name")?,
-        tags: value.texts("tags")?,
+        tags: value.texts("tags")?.into(),
         at,
         network: value.flag("network")?,
         verdict: match verdict.json.as_str() {
@@ -130,6 +131,7 @@ fn read_test(value: &Value<'_>) -> Result<TestResult, ReadError> {
             _ => Some(read_verdict(&verdict)?),
         },
         not_run: value.optional_text("reason")?,
+        required: value.count("required_passes")?,
         runs: value.member("runs")?.each(read_run)?,
         took: value.duration("duration_seconds")?,
     })
@@ -161,14 +163,13 @@ fn read_run(value: &Value<'_>) -> Result<RunResult, ReadError> {
     let number = value.member("run")?;
     let assertions = value.list("assertions", read_assertion)?;
     let score = match value.optional("score") {
-        Some(score) => Some(read_score(&score, &assertions)?),
+        Some(score) => Some(Arc::new(read_score(&score, &assertions)?)),
         None => None,
     };
     let mut shown_events = value.list("shown_events", |event| {
         Ok(ReceivedJson { json: event.member("event")?.json.clone(), is_flawed: event.flag("flawed")? })
     })?;
     shown_events.truncate(MAX_SHOWN_EVENTS);
-    let trace = value.optional_text("trace_id")?;
     let earlier_attempts = value.list("earlier_attempts", |attempt| {
         Ok(Attempt {
             task_id: attempt.text("task_id")?,
@@ -189,8 +190,8 @@ fn read_run(value: &Value<'_>) -> Result<RunResult, ReadError> {
         error: value.optional_text("error")?,
         last_lines: value.texts("last_lines")?,
         score,
-        assertions,
-        response: trace.map_or(Json::Null, |trace| Json::object().with("trace_id", trace)),
+        assertions: assertions.into(),
+        trace_id: value.optional_text("trace_id")?,
         events: value.count("events")?,
         flawed_events: value.count("flawed_events")?,
         shown_events,

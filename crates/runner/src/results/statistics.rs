@@ -122,7 +122,7 @@ impl TestStatistics {
         if let Some(pass) = self.pass.iter().find(|pass| pass.k == 2 && success.runs > 2) {
             parts.push(format!("pass@2 {:.0} %, pass^2 {:.0} %", 100.0 * pass.any, 100.0 * pass.all));
         }
-        parts.extend(self.stability.map(|stability| stability.word().to_owned()));
+        parts.extend(self.stability.map(|stability| format!("stability: {}", stability.word())));
         Some(parts.join(", "))
     }
 }
@@ -130,40 +130,43 @@ impl TestStatistics {
 impl SuiteResult {
     /// Statistics over the tests that were run.
     pub fn statistics(&self) -> SuiteStatistics {
-        let tests: Vec<(&TestResult, TestStatistics)> = self
-            .tests
-            .iter()
-            .filter(|test| !test.runs.is_empty())
-            .map(|test| (test, test.statistics()))
-            .collect();
-        let means: Vec<f64> = tests.iter().filter_map(|(_, test)| Some(test.score?.mean)).collect();
-        let costs: Vec<f64> = tests
-            .iter()
-            .flat_map(|(test, _)| &test.runs)
-            .filter_map(|run| run.measures.cost_usd)
-            .filter(|cost| cost.is_finite())
-            .collect();
-        let rates: Vec<SuccessRate> = tests.iter().filter_map(|(_, test)| test.success).collect();
+        let (mut means, mut costs, mut rates) = (Vec::new(), Vec::new(), Vec::new());
         let mut stability = StabilityCounts::default();
-        for class in tests.iter().filter_map(|(_, test)| test.stability) {
-            match class {
-                Stability::Stable => stability.stable += 1,
-                Stability::Moderate => stability.moderate += 1,
-                Stability::Unstable => stability.unstable += 1,
-                Stability::Critical => stability.critical += 1,
+        let (mut tests, mut runs, mut errors, mut passes) = (0, 0, 0, 0);
+        let mut flaky = Vec::new();
+        // Only numbers are kept of each test: the statistics of thousands would double the memory of the result.
+        for test in self.tests.iter().filter(|test| !test.runs.is_empty()) {
+            let statistics = test.statistics();
+            tests += 1;
+            runs += statistics.runs;
+            errors += statistics.errors;
+            passes += test.passes();
+            means.extend(statistics.score.map(|score| score.mean));
+            rates.extend(statistics.success);
+            costs.extend(
+                test.runs.iter().filter_map(|run| run.measures.cost_usd).filter(|cost| cost.is_finite()),
+            );
+            match statistics.stability {
+                Some(Stability::Stable) => stability.stable += 1,
+                Some(Stability::Moderate) => stability.moderate += 1,
+                Some(Stability::Unstable) => stability.unstable += 1,
+                Some(Stability::Critical) => stability.critical += 1,
+                None => {}
+            }
+            if statistics.flaky {
+                flaky.push(test.id.clone());
             }
         }
-        let runs = tests.iter().map(|(_, test)| test.runs).sum();
         SuiteStatistics {
-            tests: tests.len(),
+            tests,
             runs,
-            errors: tests.iter().map(|(_, test)| test.errors).sum(),
+            errors,
             score: Summary::of(&means),
             cost_usd: (!costs.is_empty()).then(|| costs.iter().sum()),
-            success: rate(tests.iter().map(|(test, _)| test.passes()).sum(), runs),
+            success: rate(passes, runs),
             pass: pass_rates(&rates),
             stability,
-            flaky: tests.iter().filter(|(_, test)| test.flaky).map(|(test, _)| test.id.clone()).collect(),
+            flaky,
         }
     }
 }

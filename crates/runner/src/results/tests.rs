@@ -25,8 +25,8 @@ fn run(number: u32, verdict: Verdict) -> RunResult {
         error: None,
         last_lines: Vec::new(),
         score: None,
-        assertions: Vec::new(),
-        response: Json::Null,
+        assertions: Vec::new().into(),
+        trace_id: None,
         events: 0,
         flawed_events: 0,
         shown_events: Vec::new(),
@@ -59,18 +59,24 @@ fn assertion(status: Status, critical: bool, optional: bool) -> AssertionResult 
 fn scored(number: u32, verdict: Verdict, assertions: Vec<AssertionResult>) -> RunResult {
     let measures = Measures { steps: Some(3), tokens: Some(1000), cost_usd: Some(0.25) };
     let score = score(&assertions, &Weights::default(), &measures, &Limits::default());
-    RunResult { score: Some(score), assertions, measures, ..run(number, verdict) }
+    RunResult {
+        score: Some(Arc::new(score)),
+        assertions: assertions.into(),
+        measures,
+        ..run(number, verdict)
+    }
 }
 
 fn test(id: &str, verdict: Option<Verdict>, runs: Vec<RunResult>) -> TestResult {
     TestResult {
         id: id.to_owned(),
         name: format!("Test {id}"),
-        tags: vec!["smoke".to_owned()],
+        tags: vec!["smoke".to_owned()].into(),
         at: Position { line: 3, column: 5 },
         network: false,
         verdict,
         not_run: None,
+        required: 2,
         runs,
         took: Duration::from_millis(3000),
     }
@@ -117,7 +123,7 @@ fn sample() -> SuiteResult {
     failed.ending = Ending::Timeout;
     failed.last_lines = vec!["out of \u{1b}luck".to_owned()];
     failed.warnings = vec!["no version".to_owned()];
-    failed.response = Json::object().with("trace_id", "t-1").with("artifacts", Vec::new());
+    failed.trace_id = Some("t-1".to_owned());
     failed.events = 2;
     failed.flawed_events = 1;
     failed.shown_events = vec![
@@ -150,9 +156,18 @@ fn a_document_is_read_back_with_everything_that_it_says() {
         (run.ending, &run.last_lines, &run.warnings),
         (Ending::Timeout, &expected.last_lines, &expected.warnings)
     );
-    assert_eq!(run.response["trace_id"], "t-1");
+    assert_eq!(run.trace_id.as_deref(), Some("t-1"));
     assert_eq!(after.tests[0].at, Position { line: 3, column: 5 });
     assert_eq!(after.tests[2].not_run.as_deref(), Some("skipped: later"));
+}
+
+#[test]
+fn the_document_as_text_is_that_of_the_json() {
+    let (result, baseline) = (sample(), suite(Vec::new()));
+    assert_eq!(result.document().to_string(), result.to_json().to_string());
+    let text = result.document().with("conclusion", "failed").with_result("baseline_result", &baseline);
+    let json = result.to_json().with("conclusion", "failed").with("baseline_result", baseline.to_json());
+    assert_eq!(text.to_string(), json.to_string());
 }
 
 #[test]
@@ -184,7 +199,7 @@ fn events_that_are_too_large_or_too_deep_are_cut_and_the_rest_is_kept() {
     ];
     let mut check = assertion(Status::Failed, false, false);
     check.checks[0].details = deep;
-    failed.assertions = vec![check];
+    failed.assertions = vec![check].into();
     let result = suite(vec![test("a", Some(Verdict::Failed), vec![failed])]);
     let read = read_back(&result);
     let kept = &read.tests[0].runs[0];
@@ -275,7 +290,7 @@ fn sentences_say_what_several_runs_show() {
     let several = test("several", Some(Verdict::Failed), vec![passed(), passed(), passed(), failed()]);
     let sentence = several.statistics().sentence().unwrap();
     assert!(
-        sentence.contains("success 75 % (95 %: 19 to 99), pass@2 100 %, pass^2 50 %, critical"),
+        sentence.contains("success 75 % (95 %: 19 to 99), pass@2 100 %, pass^2 50 %, stability: critical"),
         "{sentence}"
     );
     let sentence = suite(vec![one, several]).statistics().sentence().unwrap();
@@ -311,6 +326,42 @@ fn any_status() -> impl Strategy<Value = Status> {
     prop_oneof![Just(Status::Passed), Just(Status::Failed), Just(Status::Error)]
 }
 
+#[test]
+fn scores_that_do_not_count_and_missing_passes_are_shown() {
+    let mut stopped = scored(1, Verdict::Failed, vec![assertion(Status::Passed, false, false)]);
+    stopped.ending = Ending::Stopped;
+    stopped.error = Some("the agent emitted the secret KEY".to_owned());
+    let mut result = test(
+        "a",
+        Some(Verdict::Failed),
+        vec![stopped, scored(2, Verdict::Passed, vec![assertion(Status::Passed, false, false)])],
+    );
+    let mean = result.shown_mean().unwrap();
+    assert!(mean.starts_with('(') && mean.ends_with(')'), "{mean}");
+    assert_eq!(result.runs_sentence(), "1 of 2 runs, flaky");
+    result.required = 1;
+    assert_eq!(result.runs_sentence(), "1 of 2 runs, needs 1, flaky");
+    result.runs.remove(0);
+    assert!(!result.shown_mean().unwrap().starts_with('('));
+}
+
+#[test]
+fn hints_name_a_closed_network_and_the_record() {
+    let mut failed = run(1, Verdict::Error);
+    failed.error = Some("the agent exited with status 1".to_owned());
+    failed.last_lines = vec!["openai.APIConnectionError: Connection error.".to_owned()];
+    failed.task_id = "t-1".to_owned();
+    let mut result = test("a", Some(Verdict::Error), vec![failed]);
+    let closed = "the network is closed for this test; `network: true` opens it";
+    assert_eq!(hints(&result, &result.runs[0]), [closed, "`proctor session show t-1` shows what it did"]);
+    result.network = true;
+    assert_eq!(hints(&result, &result.runs[0]), ["`proctor session show t-1` shows what it did"]);
+    result.network = false;
+    result.runs[0].error = Some("the agent cannot be connected to: connection refused".to_owned());
+    assert_eq!(hints(&result, &result.runs[0]).len(), 1);
+    assert_eq!(hints(&result, &run(1, Verdict::Passed)), Vec::<String>::new());
+}
+
 prop_compose! {
     fn any_run()(
         number in any::<u32>(),
@@ -327,7 +378,8 @@ prop_compose! {
         let assertions: Vec<AssertionResult> =
             kinds.into_iter().map(|(status, critical, optional)| assertion(status, critical, optional)).collect();
         let measures = Measures { steps, tokens: None, cost_usd: cost };
-        let score = has_score.then(|| score(&assertions, &Weights::default(), &measures, &Limits::default()));
+        let score =
+            has_score.then(|| Arc::new(score(&assertions, &Weights::default(), &measures, &Limits::default())));
         let shown_events = events
             .into_iter()
             .map(|(text, is_flawed)| ReceivedJson { json: Json::object().with("payload", text), is_flawed })
@@ -336,7 +388,7 @@ prop_compose! {
             error,
             last_lines: lines.clone(),
             warnings: lines,
-            assertions,
+            assertions: assertions.into(),
             measures,
             score,
             shown_events,
@@ -368,7 +420,7 @@ proptest! {
     fn writing_what_was_read_gives_the_same_document(result in any_suite()) {
         let written = result.to_json().to_string();
         let read = SuiteResult::read(written.as_bytes()).unwrap();
-        prop_assert_eq!(read.to_json().to_string(), written);
+        prop_assert_eq!(read.document().to_string(), written);
         prop_assert_eq!(read.counts(), result.counts());
         for (read, result) in read.tests.iter().zip(&result.tests) {
             prop_assert_eq!(read.points(), result.points());

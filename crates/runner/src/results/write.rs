@@ -20,11 +20,19 @@ const MAX_VALUE_BYTES: usize = 4096;
 const MAX_VALUE_DEPTH: usize = 64;
 
 /// Bytes of the events of all runs together: a suite whose every run failed must stay readable as a baseline.
-const MAX_EVENT_BYTES: usize = 32 << 20;
+pub(super) const MAX_EVENT_BYTES: usize = 32 << 20;
 
 impl SuiteResult {
-    /// The result as JSON: the document that `--report json=FILE` writes and `--baseline FILE` reads.
+    /// The result as JSON: the document that `--report json=FILE` writes and `--baseline FILE` reads. [`SuiteResult::document`] is its text, which
+    /// needs far less memory.
     pub fn to_json(&self) -> Json {
+        let mut left = MAX_EVENT_BYTES;
+        self.header_json()
+            .with("tests", self.tests.iter().map(|test| test_json(test, &mut left)).collect::<Vec<_>>())
+    }
+
+    /// The members of the document before its tests.
+    pub fn header_json(&self) -> Json {
         let counts = self.counts();
         let summary = Json::object()
             .with("total", self.tests.len())
@@ -32,7 +40,6 @@ impl SuiteResult {
             .with("failed", counts.failed)
             .with("errors", counts.errors)
             .with("not_run", counts.not_run);
-        let mut left = MAX_EVENT_BYTES;
         let mut json = Json::object()
             .with("format", FORMAT)
             .with("version", VERSION)
@@ -47,7 +54,6 @@ impl SuiteResult {
             .with("interrupted", self.is_interrupted)
             .with("duration_seconds", number(seconds(self.took)))
             .with("isolation", self.isolation.to_json())
-            .with("tests", self.tests.iter().map(|test| test_json(test, &mut left)).collect::<Vec<_>>())
     }
 }
 
@@ -60,7 +66,7 @@ impl TestResult {
 }
 
 /// A test; `left` is the number of bytes that its events may still take.
-fn test_json(test: &TestResult, left: &mut usize) -> Json {
+pub(super) fn test_json(test: &TestResult, left: &mut usize) -> Json {
     let at = Json::object().with("line", test.at.line).with("column", test.at.column);
     let mut json = Json::object()
         .with("id", test.id.as_str())
@@ -71,6 +77,9 @@ fn test_json(test: &TestResult, left: &mut usize) -> Json {
         .with("verdict", test.word());
     if let Some(reason) = &test.not_run {
         json.push("reason", reason.as_str());
+    }
+    if test.required > 0 {
+        json.push("required_passes", test.required);
     }
     json.push("flaky", test.is_flaky());
     if !test.runs.is_empty() {
@@ -93,8 +102,8 @@ fn run_json(run: &RunResult, left: &mut usize) -> Json {
     if let Some(score) = &run.score {
         json.push("score", score.to_json());
     }
-    if let Some(trace) = run.response.get("trace_id").and_then(Json::as_str) {
-        json.push("trace_id", trace);
+    if let Some(trace) = &run.trace_id {
+        json.push("trace_id", trace.as_str());
     }
     let mut measures = Json::object();
     let amounts =

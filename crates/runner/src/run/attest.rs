@@ -15,11 +15,11 @@ pub(super) async fn evaluate(
     test: &TestCase,
     execution: &Execution,
 ) -> Vec<AssertionResult> {
-    if test.attest.is_empty() {
+    if test.settings.attest.is_empty() {
         return Vec::new();
     }
-    let text = trace(execution).to_string();
-    let (listed, judges) = (test.attest.clone(), around.judges.clone());
+    let text = trace(execution, test).to_string();
+    let (listed, judges) = (test.settings.attest.clone(), around.judges.clone());
     let evaluated = tokio::task::spawn_blocking(move || verdicts(&text, &listed, judges.as_deref()));
     evaluated.await.unwrap_or_default()
 }
@@ -55,10 +55,11 @@ fn verdicts(text: &str, listed: &[AttestAssertion], judges: Option<&dyn Judges>)
     listed.iter().zip(&verdicts).map(|(assertion, verdict)| result(assertion, verdict)).collect()
 }
 
-/// The run as a trace: tool calls and requests to models are steps, the text of the first artifact is the message.
-fn trace(execution: &Execution) -> Json {
+/// The run as a trace, as `proctor assert --session` sees it: tool calls and requests to models are steps, the text of the first artifact
+/// is the message, amounts are those that the agent reported.
+fn trace(execution: &Execution, test: &TestCase) -> Json {
     let steps: Vec<Json> = execution
-        .seen_events()
+        .seen_events(test)
         .iter()
         .filter_map(|event| {
             let member = |name: &str| event.payload.get(name).cloned();
@@ -79,8 +80,7 @@ fn trace(execution: &Execution) -> Json {
         .collect();
     let response = &execution.response;
     let first = response.get("artifacts").and_then(Json::as_array).and_then(|all| all.first());
-    let content = first.and_then(|artifact| artifact.get("content")).and_then(Json::as_str);
-    let mut output = Json::object().with("message", content.unwrap_or_default());
+    let mut output = Json::object().with("message", execution.output_text());
     if let Some(data) = first.and_then(|artifact| artifact.get("data")) {
         output.push("structured", data.clone());
     }
@@ -88,4 +88,16 @@ fn trace(execution: &Execution) -> Json {
         .with("trace_id", response.get("task_id").cloned().unwrap_or_default())
         .with("output", output)
         .with("steps", steps)
+        .with("metadata", metadata(execution))
+}
+
+fn metadata(execution: &Execution) -> Json {
+    let mut metadata = Json::object();
+    if let Some(tokens) = execution.measures.tokens {
+        metadata.push("total_tokens", tokens);
+    }
+    if let Some(cost) = execution.measures.cost_usd.filter(|cost| cost.is_finite()) {
+        metadata.push("cost_usd", Json::Number(cost.to_string().into()));
+    }
+    metadata.with("latency_ms", u64::try_from(execution.took.as_millis()).unwrap_or(u64::MAX))
 }

@@ -9,8 +9,10 @@ use proctor_sandbox::{Exit, Limit, Limits, Network, Snapshot, Spec, Status, Stre
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 
-use super::{Surroundings, planted, pytest};
+use super::evaluate::Given;
+use super::{Surroundings, guard, pytest};
 use crate::checks::{CommandNeed, CommandOutcome};
+use crate::secrets::Secrets;
 use crate::suite::Command;
 
 /// Bytes of each output that are kept.
@@ -49,15 +51,15 @@ pub(super) async fn run_hook(
     around: &Surroundings,
     workspace: &Workspace,
     command: &Command,
+    secrets: &Secrets,
 ) -> Result<(), HookError> {
     let spec = specification(around, &command.words, workspace.workspace(), command.timeout_seconds)
-        .environment("HOME", workspace.home())
-        .environment("TMPDIR", workspace.tmp())
-        .writable(workspace.root());
-    match finish(around, spec).await {
+        .folders(workspace);
+    match finish(around, spec, GRACE).await {
         CommandOutcome::Exited { code: 0, .. } => Ok(()),
         CommandOutcome::Exited { code, stderr, .. } => {
-            Err(HookError::Status { code, line: last_line(&stderr) })
+            // Cut before it is shortened: no part of a secret stays.
+            Err(HookError::Status { code, line: last_line(&secrets.cut(&stderr).0) })
         }
         CommandOutcome::Signalled { signal, .. } => Err(HookError::Signal(signal)),
         CommandOutcome::TimedOut => Err(HookError::TimedOut(command.timeout_seconds)),
@@ -66,55 +68,71 @@ pub(super) async fn run_hook(
     }
 }
 
-/// Runs the command of a check in the snapshot.
+/// Runs the command of a check in a copy of the workspace that no process has run in.
 pub(super) async fn run_check(
     around: &Surroundings,
-    snapshot: &Snapshot,
+    copy: &Snapshot,
     need: &CommandNeed,
+    given: &Given<'_>,
 ) -> CommandOutcome {
     let directory = match &need.working_dir {
-        Some(below) => snapshot.path().join(below.as_str()),
-        None => snapshot.path().to_owned(),
+        Some(below) => copy.path().join(below.as_str()),
+        None => copy.path().to_owned(),
     };
     let Some((program, rest)) = need.words.split_first() else {
         return CommandOutcome::NotStarted { reason: "the command is empty".to_owned() };
     };
     let found = if program.contains('/') { Some(program.clone()) } else { search(around, program) };
     let Some(found) = found else { return CommandOutcome::NotFound { program: program.clone() } };
-    let report =
-        (program == planted::PYTEST).then(|| snapshot.path().with_file_name("tmp").join("report.xml"));
-    let option = report.as_deref().map(pytest::option);
-    let words: Vec<String> = std::iter::once(found).chain(option).chain(rest.iter().cloned()).collect();
-    // Not in the copy: interpreters run files of their home at their start, and there it would be the agent that wrote them.
-    // A report of an earlier check would speak for this one.
-    if let Some(report) = &report {
-        let _ = std::fs::remove_file(report);
-    }
-    let [home, tmp] = ["home", "tmp"].map(|name| snapshot.path().with_file_name(name));
-    for folder in [&home, &tmp] {
-        if let Err(error) = private_folder(folder) {
-            return CommandOutcome::NotStarted { reason: format!("`{}`: {error}", folder.display()) };
-        }
-    }
+    let places = match Places::make(copy, given) {
+        Ok(places) => places,
+        Err(error) => return CommandOutcome::NotStarted { reason: error.to_string() },
+    };
+    let mut words: Vec<String> = std::iter::once(found).chain(rest.iter().cloned()).collect();
+    let report = pytest::option_place(&need.words).map(|at| {
+        // No name that code under test knows without looking for it.
+        let report = places.report.join(format!("{}.xml", uuid::Uuid::new_v4().simple()));
+        words.insert(at, pytest::option(&report));
+        report
+    });
     let spec = specification(around, &words, &directory, need.timeout_seconds)
-        .environment("HOME", &home)
-        .environment("TMPDIR", &tmp)
+        .environment("HOME", &places.home)
+        .environment("TMPDIR", &places.tmp)
         .environment("PATH", std::env::join_paths(folders(around)).unwrap_or_default())
-        .writable(snapshot.path())
-        .writable(&home)
-        .writable(&tmp);
-    let outcome = finish(around, spec).await;
+        .environment("PYTHONPATH", &places.guard)
+        .writable(copy.path())
+        .writable(&places.home)
+        .writable(&places.tmp)
+        .writable(&places.report)
+        .readable(&places.guard)
+        .read_only(guard::read_only(copy.path(), given.files));
+    // What the program leaves behind gets no time: it could still write the report, or to the output.
+    let outcome = finish(around, spec, Duration::ZERO).await;
     match report {
         Some(report) => pytest::corrected(outcome, &report),
         None => outcome,
     }
 }
 
-/// A folder for one user, unless it exists.
-fn private_folder(path: &Path) -> std::io::Result<()> {
-    match std::fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
+/// Folders of a check. Home and temporary folder are not those of the agent, nor of another check: interpreters run files of their home at
+/// their start.
+struct Places {
+    home: PathBuf,
+    tmp: PathBuf,
+    report: PathBuf,
+    guard: PathBuf,
+}
+
+impl Places {
+    /// Makes the folders. One that exists means that a process has run here, and is an error.
+    fn make(copy: &Snapshot, given: &Given<'_>) -> std::io::Result<Places> {
+        let [home, tmp, report, guard] =
+            ["home", "tmp", "report", "guard"].map(|name| copy.root().join(name));
+        for folder in [&home, &tmp, &report] {
+            std::fs::DirBuilder::new().mode(0o700).create(folder)?;
+        }
+        guard::make(&guard, copy.path(), &guard::Expected::new(given))?;
+        Ok(Places { home, tmp, report, guard })
     }
 }
 
@@ -126,7 +144,7 @@ fn folders(around: &Surroundings) -> Vec<PathBuf> {
 }
 
 /// The file of a program on the search path.
-fn search(around: &Surroundings, program: &str) -> Option<String> {
+pub(super) fn search(around: &Surroundings, program: &str) -> Option<String> {
     let mut files = folders(around).into_iter().map(|folder| folder.join(program));
     files.find(|file| file.is_file()).and_then(|file| file.into_os_string().into_string().ok())
 }
@@ -147,7 +165,8 @@ fn specification(around: &Surroundings, words: &[String], directory: &Path, seco
         .inherit(around.variables.iter().filter(|(name, _)| name != "HOME").cloned())
 }
 
-async fn finish(around: &Surroundings, spec: Spec) -> CommandOutcome {
+/// Runs a command to its end. `grace` is the time between TERM and KILL for what it leaves behind.
+async fn finish(around: &Surroundings, spec: Spec, grace: Duration) -> CommandOutcome {
     let mut process = match around.sandbox.spawn(spec) {
         Ok(process) => process,
         Err(error) => return CommandOutcome::NotStarted { reason: error.to_string() },
@@ -162,7 +181,7 @@ async fn finish(around: &Surroundings, spec: Spec) -> CommandOutcome {
     // The sandbox ends it at its wall time, so this wait is bounded.
     let exit = tokio::task::spawn_blocking(move || {
         let _ = process.wait(Duration::MAX);
-        process.terminate(GRACE)
+        process.terminate(grace)
     })
     .await;
     let (stdout, stderr) = reading.await.unwrap_or_default();

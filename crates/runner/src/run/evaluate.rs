@@ -1,25 +1,22 @@
 //! Evaluation of a run on the snapshot of its workspace.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use proctor_core::json::Json;
-use proctor_sandbox::{Snapshot, Workspace};
-use proctor_wire::atp::artifact::{Artifact, Content, check_content};
+use proctor_sandbox::{Snapshot, Workspace, WorkspaceError};
 
-use super::{Surroundings, attest, command, planted};
+use super::{Surroundings, attest, claims, command, planted};
 use crate::checks::{
-    Answer, Assertion, AssertionResult, CommandNeed, EntryKind, EventView, Evidence, Files as _, Reply,
+    Answer, Assertion, AssertionResult, Check, CommandNeed, CommandOutcome, EventView, Evidence, Need, Reply,
     Request, WorkspacePath, evaluate as evaluate_assertion, needs,
 };
 use crate::execute::Execution;
-use crate::folder::{Folder, ResolvedFile};
+use crate::folder::{Folder, Hits, ResolvedFile};
 use crate::scoring::{Limits, Score, score};
-use crate::secrets::Secrets;
-use crate::suite::TestCase;
+use crate::secrets::{Emitted, Secrets};
+use crate::suite::{NO_ASSERTIONS, TestCase};
 use crate::tools::SeenEvent;
-
-/// Bytes of a workspace file whose claimed size and hash are checked.
-const MAX_CLAIMED_BYTES: usize = 64 << 20;
 
 /// Results of a run's assertions.
 pub(super) struct Evaluated {
@@ -35,167 +32,205 @@ pub(super) struct Given<'g> {
     pub files: &'g [ResolvedFile],
     /// Folder that the workspace was a copy of.
     pub fixture: Option<&'g Path>,
+    /// Files of the reference solution.
+    pub reference: &'g [ResolvedFile],
+    /// Artifacts that the task asks for.
+    pub expected_artifacts: &'g [Json],
 }
 
-/// Evaluates the assertions of a test; none without a response. Also gives warnings.
+/// Evaluates the assertions of a test; an error, with its reason if the agent's own does not say it, where that is not possible. Also gives
+/// warnings.
 pub(super) async fn evaluate(
     around: &Surroundings,
     test: &TestCase,
     workspace: &Workspace,
     execution: &Execution,
     given: &Given<'_>,
-    secrets: &Secrets,
-) -> (Option<Evaluated>, Vec<String>) {
+    (secrets, emitted): (&Secrets, &Emitted),
+) -> (Result<Evaluated, Option<String>>, Vec<String>) {
     // A run that was stopped is evaluated on what came; one without a response for another reason has nothing to evaluate.
     if execution.response.is_null() && execution.crossing.is_none() {
-        return (None, Vec::new());
+        return (Err(None), Vec::new());
     }
-    let not_copied = |error: proctor_sandbox::WorkspaceError| {
-        (None, vec![format!("the workspace could not be copied for the checks: {error}")])
+    let (evidence, mut warnings) = match copy(workspace, given.files) {
+        Ok(snapshot) => {
+            let left_out = snapshot.left_out().iter();
+            let warnings = left_out.map(|left| format!("not copied for the checks: {left}")).collect();
+            (snapshot, warnings)
+        }
+        Err(error) => return (Err(Some(not_copied(&error))), Vec::new()),
     };
-    let snapshot = match snapshot(workspace, given.files) {
-        Ok(snapshot) => snapshot,
-        Err(error) => return not_copied(error),
-    };
-    let mut warnings: Vec<String> =
-        snapshot.left_out().iter().map(|left| format!("not copied for the checks: {left}")).collect();
-    let folder = Folder::new(snapshot.path());
-    let problem = wrong_claim(&execution.response, &folder);
-    let mut assertions = Vec::new();
-    let seen = execution.seen_events();
+    let place = evidence.path().to_owned();
+    let hits = Hits::default();
+    let folder = Folder::new(&place).without_secrets(secrets).noting(&hits);
+    look_in_artifacts(&execution.response, &folder);
+    let problem = claims::wrong(&execution.response, &folder);
+    let seen = execution.seen_events(test);
     let events: Vec<EventView<'_>> = seen.iter().map(view).collect();
+    let (untouched, warned) = (Some(evidence), &mut warnings);
+    let mut checks = Checks { around, workspace, given, secrets, untouched, warnings: warned };
     let evidence = Evidence { response: &execution.response, events: &events, files: &folder };
-    // Tests that the agent itself was asked to write are its own, settings included.
-    let is_guarded =
-        !given.files.is_empty() && test.assertions.iter().any(|assertion| runs_pytest(assertion, &evidence));
-    let planted = if is_guarded { planted::find(snapshot.path(), given) } else { Vec::new() };
-    let guarded = match guarded(workspace, given, &planted) {
-        Ok(guarded) => guarded,
-        Err(error) => return not_copied(error),
+    let results = checks.evaluate(&test.assertions, &evidence).await;
+    let mut assertions = match results {
+        Ok(assertions) => assertions,
+        Err(error) => return (Err(Some(not_copied(&error))), warnings),
     };
-    warnings.extend(
-        planted.iter().map(|path| format!("not used by pytest, because the agent wrote it: `{path}`")),
-    );
-    let for_tests = guarded.as_ref().unwrap_or(&snapshot);
-    for assertion in &test.assertions {
-        let answers = answers(around, assertion, &evidence, &snapshot, for_tests).await;
-        assertions.push(evaluate_assertion(assertion, &evidence, &answers));
-    }
     assertions.extend(attest::evaluate(around, test, execution).await);
-    for result in &mut assertions {
-        for check in &mut result.checks {
-            check.message = secrets.cut(&check.message).0.into_owned();
-            secrets.cut_json(&mut check.details, &mut Vec::new());
+    for (path, names) in hits.into_names() {
+        if !planted::is_brought(&path, given.files) {
+            let own = in_fixture(&path, given, secrets);
+            emitted.add(names.into_iter().filter(|name| !own.contains(name)));
         }
     }
     let limits = Limits {
-        max_steps: test.constraints.max_steps,
-        max_tokens: test.constraints.max_tokens,
-        budget_usd: test.constraints.budget_usd,
+        max_steps: test.settings.constraints.max_steps,
+        max_tokens: test.settings.constraints.max_tokens,
+        budget_usd: test.settings.constraints.budget_usd,
     };
-    if test.assertions.is_empty() && test.attest.is_empty() {
-        warnings.push("the test has no assertions: only the status of the agent counts".to_owned());
+    if test.assertions.is_empty() && test.settings.attest.is_empty() {
+        warnings.push(NO_ASSERTIONS.to_owned());
     }
-    let score = score(&assertions, &test.weights, &execution.measures, &limits);
-    (Some(Evaluated { assertions, score, problem }), warnings)
+    let score = score(&assertions, &test.settings.weights, &execution.measures, &limits);
+    (Ok(Evaluated { assertions, score, problem }), warnings)
 }
 
 fn view(event: &SeenEvent) -> EventView<'_> {
-    let SeenEvent { sequence, event_type, payload } = event;
-    EventView { sequence: *sequence, event_type, payload }
+    let SeenEvent { sequence, event_type, payload, is_doubtful } = event;
+    EventView { sequence: *sequence, event_type, payload, is_doubtful: *is_doubtful }
 }
 
-fn snapshot(
-    workspace: &Workspace,
-    files: &[ResolvedFile],
-) -> Result<Snapshot, proctor_sandbox::WorkspaceError> {
-    let snapshot = workspace.snapshot()?;
+/// Bytes of an artifact's file in which secrets are looked for.
+const MAX_SEARCHED: u64 = 64 << 20;
+
+/// Looks for secrets in the files that artifacts without content name.
+fn look_in_artifacts(response: &Json, folder: &Folder<'_>) {
+    for artifact in response.get("artifacts").and_then(Json::as_array).unwrap_or_default() {
+        let path = artifact.get("path").and_then(Json::as_str).map(WorkspacePath::parse);
+        if let Some(Ok(path)) = path {
+            folder.look_for_secrets(&path, MAX_SEARCHED);
+        }
+    }
+}
+
+/// Names of secrets that a file of the fixture holds itself.
+fn in_fixture(path: &str, given: &Given<'_>, secrets: &Secrets) -> Vec<String> {
+    let found = Emitted::default();
+    let file = given.fixture.and_then(|fixture| std::fs::File::open(fixture.join(path)).ok());
+    if let Some(file) = file {
+        secrets.look_in(file, MAX_SEARCHED, &found);
+    }
+    found.names()
+}
+
+fn not_copied(error: &WorkspaceError) -> String {
+    format!("the workspace could not be copied for the checks: {error}")
+}
+
+/// Copies the workspace, with the files that checks bring.
+fn copy(workspace: &Workspace, files: &[ResolvedFile]) -> Result<Snapshot, WorkspaceError> {
+    let copy = workspace.snapshot()?;
     for file in files {
-        file.add_to(&snapshot, workspace.tmp())?;
+        file.add_to(&copy)?;
     }
-    Ok(snapshot)
+    Ok(copy)
 }
 
-/// A copy of the workspace without these settings of pytest; none if there are no such.
-fn guarded(
-    workspace: &Workspace,
-    given: &Given<'_>,
-    planted: &[String],
-) -> Result<Option<Snapshot>, proctor_sandbox::WorkspaceError> {
-    if planted.is_empty() {
-        return Ok(None);
-    }
-    let copy = snapshot(workspace, given.files)?;
-    for path in planted {
-        planted::remove(copy.path(), path)?;
-    }
-    Ok(Some(copy))
+/// Commands of checks, each in a copy of its own: code of the agent runs in them, and must not change what the next one sees.
+struct Checks<'c> {
+    around: &'c Surroundings,
+    workspace: &'c Workspace,
+    given: &'c Given<'c>,
+    secrets: &'c Secrets,
+    /// The copy that assertions on files read, until the last command takes it.
+    untouched: Option<Snapshot>,
+    warnings: &'c mut Vec<String>,
 }
 
-fn runs_pytest(assertion: &Assertion, evidence: &Evidence<'_>) -> bool {
-    let is_pytest = |request: &Request| matches!(request, Request::Command(command) if is_pytest(command));
-    needs(&assertion.check, evidence, "").iter().any(|need| is_pytest(&need.request))
-}
-
-fn is_pytest(command: &CommandNeed) -> bool {
-    command.words.first().is_some_and(|program| program == planted::PYTEST)
-}
-
-/// Runs the commands that an assertion depends on, and asks the judge.
-async fn answers(
-    around: &Surroundings,
-    assertion: &Assertion,
-    evidence: &Evidence<'_>,
-    snapshot: &Snapshot,
-    for_tests: &Snapshot,
-) -> Vec<Answer> {
-    let mut answers = Vec::new();
-    let fence = around.judges.as_ref().map(|judges| judges.fence()).unwrap_or_default();
-    for need in needs(&assertion.check, evidence, &fence) {
-        let reply = match need.request {
-            Request::Command(wanted) => {
-                let copy = if is_pytest(&wanted) { for_tests } else { snapshot };
-                Reply::Command(command::run_check(around, copy, &wanted).await)
+impl Checks<'_> {
+    /// Evaluates the assertions, in an order in which nothing reads the files after the last command.
+    async fn evaluate(
+        &mut self,
+        assertions: &[Assertion],
+        evidence: &Evidence<'_>,
+    ) -> Result<Vec<AssertionResult>, WorkspaceError> {
+        let judges = self.around.judges.clone();
+        let fence = judges.as_ref().map(|judges| judges.fence()).unwrap_or_default();
+        let all: Vec<Vec<Need>> =
+            assertions.iter().map(|assertion| needs(&assertion.check, evidence, &fence)).collect();
+        let runs = |needs: &[Need]| needs.iter().any(|need| matches!(need.request, Request::Command(_)));
+        let mut order: Vec<usize> = (0..assertions.len()).collect();
+        order.sort_by_key(|at| all.get(*at).is_some_and(|needs| runs(needs)));
+        let last = order.last().copied();
+        let mut results: BTreeMap<usize, AssertionResult> = BTreeMap::new();
+        for at in order {
+            let (Some(assertion), Some(needs)) = (assertions.get(at), all.get(at)) else { continue };
+            // A composite reads files after its commands.
+            let is_last = Some(at) == last && matches!(assertion.check, Check::Command(_));
+            let mut answers = Vec::new();
+            for need in needs {
+                let reply = match &need.request {
+                    Request::Command(wanted) => {
+                        let outcome = self.run(wanted, is_last).await?;
+                        // Messages show only parts of an output.
+                        Reply::Command(outcome.map_texts(|text| self.secrets.cut(text).0.into_owned()))
+                    }
+                    Request::Judge(wanted) => {
+                        let (Some(judges), wanted) = (judges.clone(), wanted.clone()) else { continue };
+                        let asked = tokio::task::spawn_blocking(move || judges.replies(&wanted));
+                        Reply::Judge(asked.await.unwrap_or_default())
+                    }
+                };
+                answers.push(Answer { leaf: need.leaf, reply });
             }
-            Request::Judge(wanted) => {
-                let Some(judges) = around.judges.clone() else { continue };
-                let asked = tokio::task::spawn_blocking(move || judges.replies(&wanted));
-                Reply::Judge(asked.await.unwrap_or_default())
-            }
-        };
-        answers.push(Answer { leaf: need.leaf, reply });
-    }
-    answers
-}
-
-/// The first artifact whose claimed size or hash is not that of its content or its file.
-fn wrong_claim(response: &Json, folder: &Folder<'_>) -> Option<String> {
-    let artifacts = response.get("artifacts").and_then(Json::as_array).unwrap_or_default();
-    for (index, artifact) in artifacts.iter().enumerate() {
-        let Some(artifact) = Artifact::view(artifact) else { continue };
-        let inline = match &artifact {
-            Artifact::File(file) => file.content,
-            _ => None,
-        };
-        let mismatches = match inline {
-            Some(content) => check_content(artifact.claims(), Content::Inline(content)),
-            None => {
-                let Ok(path) = WorkspacePath::parse(artifact.name()) else { continue };
-                if matches!(artifact, Artifact::Structured(_))
-                    || folder.entry(&path) != Ok(Some(EntryKind::File))
-                {
-                    continue;
-                }
-                let Ok(content) = folder.read(&path, MAX_CLAIMED_BYTES) else { continue };
-                check_content(artifact.claims(), Content::Bytes(&content))
-            }
-        };
-        if mismatches.size {
-            return Some(format!("$.artifacts[{index}].size_bytes: the content has another size"));
+            results.insert(at, evaluate_assertion(assertion, evidence, &answers));
         }
-        if mismatches.hash {
-            return Some(format!("$.artifacts[{index}].content_hash: the content has another hash"));
+        Ok(results.into_values().collect())
+    }
+
+    /// Runs a command in a fresh copy; the last one in the copy that nobody reads any more.
+    async fn run(&mut self, wanted: &CommandNeed, is_last: bool) -> Result<CommandOutcome, WorkspaceError> {
+        let untouched = if is_last { self.untouched.take() } else { None };
+        let copy = match untouched {
+            Some(copy) => copy,
+            None => copy(self.workspace, self.given.files)?,
+        };
+        // Tests that the agent itself was asked to write are its own, settings included.
+        if !self.given.files.is_empty() {
+            let is_program = |name: &str| command::search(self.around, name).is_some();
+            let tools = planted::tools(&wanted.words);
+            self.warn(planted::clear(copy.path(), self.given, &tools, &is_program)?);
+            self.warn(own_program(copy.path(), self.given, wanted));
+        }
+        Ok(command::run_check(self.around, &copy, wanted, self.given).await)
+    }
+
+    fn warn(&mut self, warnings: impl IntoIterator<Item = String>) {
+        for warning in warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
         }
     }
-    None
+}
+
+/// Warning about a check whose program, or whose scripts, are the agent's: it says of itself whether it passes.
+fn own_program(copy: &Path, given: &Given<'_>, wanted: &CommandNeed) -> Option<String> {
+    let first = wanted.words.first()?;
+    let name = if first.contains('/') && !first.starts_with('/') {
+        first.trim_start_matches("./")
+    } else if planted::tools(std::slice::from_ref(first)) == [planted::Tool::Node] {
+        "package.json"
+    } else {
+        return None;
+    };
+    let relative = match &wanted.working_dir {
+        Some(folder) => format!("{folder}/{name}"),
+        None => name.to_owned(),
+    };
+    let is_own = copy.join(&relative).is_file()
+        && !planted::is_brought(&relative, given.files)
+        && !planted::is_unchanged(copy, &relative, given.fixture);
+    is_own.then(|| {
+        format!("the agent wrote `{relative}`, which decides the result of `{first}`; bring it under `files`")
+    })
 }

@@ -14,6 +14,27 @@ const MAX_REPORT: u64 = 64 << 20;
 /// Exit code of pytest if tests failed.
 const FAILED: i32 = 1;
 
+/// Place of further options among the words of a command, if it runs pytest, as a program or as a module of Python.
+pub(super) fn option_place(words: &[String]) -> Option<usize> {
+    let program = words.first()?.rsplit('/').next()?;
+    if matches!(program, "pytest" | "py.test") {
+        return Some(1);
+    }
+    let is_python = program.starts_with("python") || program.starts_with("pypy");
+    // Options of Python come before; its first plain word is a script, whose own options may look the same.
+    let mut rest = words.iter().enumerate().skip(1);
+    while let (true, Some((_, word))) = (is_python, rest.next()) {
+        match word.as_str() {
+            "-m" => return rest.next().filter(|(_, module)| *module == "pytest").map(|(at, _)| at + 1),
+            "-W" | "-X" => drop(rest.next()),
+            "-c" | "-" => return None,
+            word if word.starts_with('-') => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
 /// The option that makes pytest write its report.
 pub(super) fn option(report: &Path) -> String {
     format!("--junitxml={}", report.display())
@@ -22,8 +43,8 @@ pub(super) fn option(report: &Path) -> String {
 /// The outcome that the report tells. Without one, an exit code of 0 is no success.
 pub(super) fn corrected(outcome: CommandOutcome, report: &Path) -> CommandOutcome {
     let CommandOutcome::Exited { code, stdout, stderr } = outcome else { return outcome };
-    let is_small = report.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= MAX_REPORT);
-    let text = if is_small { std::fs::read_to_string(report).unwrap_or_default() } else { String::new() };
+    let text = proctor_sandbox::read_left_file(report, MAX_REPORT).unwrap_or_default();
+    let text = String::from_utf8(text).unwrap_or_default();
     match Counts::read(&text) {
         Some(counts) => {
             let code = if code == 0 && counts.failed + counts.errors > 0 { FAILED } else { code };
@@ -93,6 +114,29 @@ mod tests {
         assert_eq!(Counts::read(&REPORT[..REPORT.len() - 30]), None);
         assert_eq!(Counts::read("<testsuite tests=\"x\"></testsuite>"), None);
         assert_eq!(Counts::read(""), None);
+    }
+
+    #[test]
+    fn pytest_is_found_as_a_program_and_as_a_module() {
+        let place = |line: &str| option_place(&line.split(' ').map(str::to_owned).collect::<Vec<String>>());
+        assert_eq!(place("pytest tests"), Some(1));
+        assert_eq!(place("/opt/bin/pytest tests"), Some(1));
+        assert_eq!(place("python3 -m pytest -q"), Some(3));
+        assert_eq!(place("python3.12 -B -W error -m pytest"), Some(6));
+        for line in ["python3 check.py -m pytest", "python3 -m unittest", "sh -c pytest", "python3 -c pytest"]
+        {
+            assert_eq!(place(line), None, "{line}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_report_that_is_no_file_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real.xml"), folder.path().join("link.xml"));
+        std::fs::write(&real, REPORT).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        assert!(matches!(corrected(exited(0, ""), &link), CommandOutcome::NotStarted { .. }));
     }
 
     #[test]

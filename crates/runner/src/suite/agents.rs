@@ -172,10 +172,32 @@ fn warn_unknown(config: &Object<'_, '_>, known: &[&str], word: &str, reader: &mu
     }
 }
 
+/// Names that other programs have for required keys.
+const MISNAMED: &[(&str, &str)] = &[
+    ("url", "endpoint"),
+    ("uri", "endpoint"),
+    ("address", "endpoint"),
+    ("cmd", "command"),
+    ("program", "command"),
+    ("script", "command"),
+];
+
+/// The value of a key that must be there. Its other names are pointed out: their warnings are not shown beside a mistake.
+fn required<'n>(config: &Object<'n, '_>, key: &str, reader: &mut Reader<'_>) -> Option<&'n Node> {
+    let is_other = |(other, meant): &&(&str, &str)| *meant == key && config.get(other).is_some();
+    match MISNAMED.iter().find(is_other) {
+        Some((other, _)) if config.get(key).is_none() => {
+            let message = format!("unknown key `{other}` in the config of an agent, and `{key}` is missing");
+            reader.mistake(config.key_at(other), config.path, message, format!("did you mean `{key}`?"));
+            None
+        }
+        _ => config.required(key, reader),
+    }
+}
+
 fn process(config: &Object<'_, '_>, word: &str, reader: &mut Reader<'_>) -> Option<ProcessAgent> {
     warn_unknown(config, keys::AGENT_PROCESS, word, reader);
-    let command = config
-        .required("command", reader)
+    let command = required(config, "command", reader)
         .and_then(|node| words_of(node, &config.path.key("command"), reader));
     let args = match config.get("args") {
         Some(node) => super::commands::arguments_of(node, &config.path.key("args"), reader),
@@ -193,7 +215,7 @@ fn process(config: &Object<'_, '_>, word: &str, reader: &mut Reader<'_>) -> Opti
 fn http(config: &Object<'_, '_>, reader: &mut Reader<'_>) -> Option<HttpAgent> {
     const SCHEMES: &[&str] = &["http://", "https://"];
     warn_unknown(config, keys::AGENT_HTTP, "http", reader);
-    config.required("endpoint", reader);
+    required(config, "endpoint", reader);
     let endpoint = address(config, "endpoint", SCHEMES, reader);
     let stream_endpoint = address(config, "stream_endpoint", SCHEMES, reader);
     let health_endpoint = address(config, "health_endpoint", SCHEMES, reader);
@@ -217,7 +239,7 @@ fn remote(
     reader: &mut Reader<'_>,
 ) -> Option<RemoteAgent> {
     warn_unknown(config, keys::AGENT_REMOTE, word, reader);
-    config.required("endpoint", reader);
+    required(config, "endpoint", reader);
     let endpoint = address(config, "endpoint", schemes, reader);
     let headers = headers(config, reader);
     let verify_ssl = config.boolean("verify_ssl", reader).unwrap_or(true);
@@ -226,6 +248,15 @@ fn remote(
 
 fn address(config: &Object<'_, '_>, key: &str, schemes: &[&str], reader: &mut Reader<'_>) -> Option<String> {
     let found = config.nonblank(key, reader)?.trim();
+    let problem = crate::agent::address_problem(found);
+    if let (Some(problem), Some(node)) = (problem, config.get(key)) {
+        // A variable's value may be a secret.
+        let is_variable = reader.substituted.contains_key(&node.at);
+        let problem = if is_variable { "its host or port is wrong".to_owned() } else { problem.to_string() };
+        let message = format!("the address {} cannot be used: {problem}", reader.shown(node));
+        reader.mistake(node.at, &config.path.key(key), message, "");
+        return None;
+    }
     if schemes.iter().any(|scheme| found.len() > scheme.len() && found.starts_with(scheme)) {
         return Some(found.to_owned());
     }

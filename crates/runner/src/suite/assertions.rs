@@ -5,7 +5,7 @@ use proctor_core::printable::shown;
 use proctor_yaml::{Node, Value};
 
 use super::behavior::{read_behavior, read_behavior_rule};
-use super::commands::read_command_check;
+use super::commands::{read_command_check, threshold};
 use super::composite::read_composite;
 use super::keys;
 use super::object::{Object, nonblank, text};
@@ -168,7 +168,7 @@ fn read_llm_eval(config: &Node, path: &Path<'_>, reader: &mut Reader<'_>) -> Opt
         );
         return None;
     }
-    let threshold = object.number("threshold", (0.0, 1.0), reader).unwrap_or(DEFAULT_THRESHOLD);
+    let threshold = threshold(&object, DEFAULT_THRESHOLD, reader);
     let artifact = object.nonblank("path", reader).map(str::to_owned);
     let num_runs = object.whole("num_runs", (1, MAX_SAMPLES), reader).unwrap_or(1);
     Some(LlmEval {

@@ -11,7 +11,7 @@ use super::attest::read_attest;
 use super::commands::read_commands;
 use super::keys;
 use super::mock_tools::{MockTool, read_mock_tools};
-use super::model::{Approval, Command, Constraints, SecretValue, Task, TestCase};
+use super::model::{Approval, Command, Constraints, SecretValue, Task, TestCase, TestSettings};
 use super::object::{Object, nonblank, texts};
 use super::path::Path;
 use super::problem::suggestion;
@@ -39,6 +39,9 @@ const PROTOCOL_DESCRIPTION: usize = 10_000;
 /// Steps and tokens that the protocol's own schema allows.
 const PROTOCOL_STEPS: u64 = 1_000;
 const PROTOCOL_TOKENS: u64 = 10_000_000;
+
+/// Warning about a test that nearly every agent passes.
+pub(crate) const NO_ASSERTIONS: &str = "the test has no assertions: only the status of the agent counts";
 
 /// Settings of the suite that tests inherit.
 pub(super) struct Shared {
@@ -120,6 +123,9 @@ pub(super) fn read_case(
     let constraints = resolved(read_constraints(&object, reader), shared);
     let assertions = read_assertions(&object, reader);
     let attest = read_attest(&object, reader);
+    if object.list_length("assertions") == 0 && attest.is_empty() && object.get("attest").is_none() {
+        reader.warn(node.at, path, NO_ASSERTIONS, "write `assertions` or `attest`");
+    }
     let weights = read_weights(&object, reader).unwrap_or(shared.weights);
     let agents = read_agent_names(&object, shared, reader);
     let runs = object.whole("runs", (1, MAX_RUNS), reader).and_then(|runs| u32::try_from(runs).ok());
@@ -142,15 +148,8 @@ pub(super) fn read_case(
     let approvals = joined(&read_approvals(&object, reader).into(), &shared.approvals);
     let own_tools = read_mock_tools(&object, reader);
     let mock_tools = overridden(own_tools, &shared.mock_tools);
-    Some(TestCase {
-        id: id?.to_owned(),
-        name: name?.to_owned(),
-        description,
-        at: node.at,
-        tags,
-        task: task?,
+    let settings = TestSettings {
         constraints,
-        assertions,
         attest,
         weights,
         agents,
@@ -168,6 +167,16 @@ pub(super) fn read_case(
         reference,
         approvals,
         mock_tools,
+    };
+    Some(TestCase {
+        id: id?.to_owned(),
+        name: name?.to_owned(),
+        description,
+        at: node.at,
+        tags: reader.shared.tags.share(tags),
+        task: task?,
+        assertions: reader.shared.assertions.share(assertions),
+        settings: reader.shared.settings.share(settings),
     })
 }
 
@@ -253,9 +262,13 @@ fn read_task(node: &Node, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Ta
         let above = path.key("expected_artifacts");
         let read =
             |(index, item): (usize, &std::rc::Rc<Node>)| read_expected(item, &above.index(index), reader);
-        items.iter().enumerate().filter_map(read).collect()
+        let artifacts: Vec<Json> = items.iter().enumerate().filter_map(read).collect();
+        reader.shared.expected_artifacts.share(artifacts)
     });
     let workspace_fixture = object.nonblank("workspace_fixture", reader).map(str::to_owned);
+    if let (Some(fixture), Some(node)) = (&workspace_fixture, object.get("workspace_fixture")) {
+        reader.refuse_missing(node, &path.key("workspace_fixture"), fixture, true);
+    }
     Some(Task { description: description?, input_data, expected_artifacts, workspace_fixture })
 }
 

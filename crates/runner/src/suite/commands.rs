@@ -1,5 +1,6 @@
 //! Commands: of `setup` and `teardown`, of agents, of assertions.
 
+use proctor_core::quoted;
 use proctor_yaml::{Node, Value};
 
 use super::keys;
@@ -22,6 +23,9 @@ const MAX_SECONDS: u64 = 86_400;
 
 /// Commands of one test.
 const MAX_COMMANDS: usize = 100;
+
+/// Remedy for a command line that is written for a shell.
+const NO_SHELL: &str = "write `sh -c '…'`";
 
 /// `setup` or `teardown`: a list of command lines, lists of words, and mappings with `command` and `timeout_seconds`.
 pub(super) fn read_commands(above: &Object<'_, '_>, key: &str, reader: &mut Reader<'_>) -> Vec<Command> {
@@ -60,6 +64,21 @@ pub(super) fn words_of(node: &Node, path: &Path<'_>, reader: &mut Reader<'_>) ->
             return None;
         }
     };
+    let sign = match &node.value {
+        Value::Text(line) => super::shell_sign(line),
+        _ => None,
+    };
+    let operator = |word: &&String| ["&&", "||", "|", ">", ">>", "<"].contains(&word.as_str());
+    let sign = sign.or_else(|| words.iter().flatten().find(operator).cloned());
+    if let Some(sign) = sign.filter(|_| words.is_ok()) {
+        // A variable's value may be a secret.
+        let sign = if reader.substituted.contains_key(&node.at) {
+            "a sign of shells".to_owned()
+        } else {
+            quoted(&sign)
+        };
+        reader.warn(node.at, path, format!("{sign} is an ordinary word: there is no shell"), NO_SHELL);
+    }
     match words {
         Ok(words) => Some(words),
         Err(error) => {
@@ -142,13 +161,25 @@ pub(super) fn read_command_check(
         }
         _ => custom(&object, reader),
     };
-    let threshold = object.number("threshold", (0.0, 1.0), reader).unwrap_or(1.0);
+    let threshold = threshold(&object, 1.0, reader);
     let timeout_seconds = seconds(&object, "timeout", DEFAULT_CHECK_SECONDS, reader);
     let working_dir = match object.get("working_dir") {
         Some(_) => Some(path_or(&object, "working_dir", ".", reader)?),
         None => None,
     };
     Some(Check::Command(CommandCheck { kind: kind?, threshold, timeout_seconds, working_dir }))
+}
+
+/// `threshold`, the least share or score that passes. With 0 everything would.
+pub(super) fn threshold(object: &Object<'_, '_>, usual: f64, reader: &mut Reader<'_>) -> f64 {
+    let given = object.number("threshold", (0.0, 1.0), reader);
+    if given == Some(0.0)
+        && let Some(node) = object.get("threshold")
+    {
+        let path = object.path.key("threshold");
+        reader.mistake(node.at, &path, "with a threshold of 0 everything passes", "write a number above 0");
+    }
+    given.unwrap_or(usual)
 }
 
 fn custom(object: &Object<'_, '_>, reader: &mut Reader<'_>) -> Option<CommandKind> {

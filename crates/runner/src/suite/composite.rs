@@ -57,6 +57,16 @@ fn read_operator(object: &Object<'_, '_>, reader: &mut Reader<'_>) -> Option<Con
         "and" | "or" => {
             let list = object.path.key("conditions");
             let items = object.list("conditions", reader)?;
+            if items.is_empty() {
+                // Nothing would decide: `and` would always hold, `or` never.
+                reader.mistake(
+                    object.key_at("conditions"),
+                    &list,
+                    "there are no conditions",
+                    "write at least one",
+                );
+                return None;
+            }
             let read = |(index, item): (usize, &Rc<Node>)| read_condition(item, &list.index(index), reader);
             let conditions = items.iter().enumerate().filter_map(read).collect();
             Some(if operator == "and" { Condition::And(conditions) } else { Condition::Or(conditions) })

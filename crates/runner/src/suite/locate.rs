@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// use std::path::Path;
 /// use proctor_runner::suite::locate;
 ///
-/// let exists = |path: &Path| path == Path::new("/work/fixture");
-/// assert_eq!(locate("fixture", Path::new("/suites"), Path::new("/work"), &exists), Path::new("/work/fixture"));
-/// assert_eq!(locate("other", Path::new("/suites"), Path::new("/work"), &exists), Path::new("/suites/other"));
+/// let exists = |path: &Path| path == Path::new("/srv/fixture");
+/// assert_eq!(locate("fixture", Path::new("/suites"), Path::new("/srv"), &exists), Path::new("/srv/fixture"));
+/// assert_eq!(locate("other", Path::new("/suites"), Path::new("/srv"), &exists), Path::new("/suites/other"));
 /// ```
 pub fn locate(
     written: &str,

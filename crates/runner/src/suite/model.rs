@@ -36,14 +36,21 @@ pub struct TestCase {
     pub description: String,
     /// Position of the test in the source.
     pub at: Position,
-    /// Tags.
-    pub tags: Vec<String>,
+    /// Tags; equal lists are shared between tests.
+    pub tags: Arc<[String]>,
     /// The task.
     pub task: Task,
+    /// Assertions; equal lists are shared between tests.
+    pub assertions: Arc<[Assertion]>,
+    /// Settings. Most tests of a suite have the same, so they are shared.
+    pub settings: Arc<TestSettings>,
+}
+
+/// Settings of a test, those of the suite included.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestSettings {
     /// Constraints.
     pub constraints: Constraints,
-    /// Assertions.
-    pub assertions: Vec<Assertion>,
     /// Attest assertions.
     pub attest: Vec<AttestAssertion>,
     /// Weights of the score.
@@ -83,7 +90,8 @@ pub struct TestCase {
 impl TestCase {
     /// Whether an assertion needs the assertion engine: an Attest assertion, or a judgement by a model.
     pub fn needs_engine(&self) -> bool {
-        !self.attest.is_empty() || self.assertions.iter().any(|assertion| assertion.check.needs_judge())
+        !self.settings.attest.is_empty()
+            || self.assertions.iter().any(|assertion| assertion.check.needs_judge())
     }
 }
 
@@ -95,7 +103,7 @@ pub struct Task {
     /// Structured input.
     pub input_data: Option<Json>,
     /// Expected artifacts, as written: strings or objects.
-    pub expected_artifacts: Option<Vec<Json>>,
+    pub expected_artifacts: Option<Arc<[Json]>>,
     /// Directory that is copied into the workspace, as written.
     pub workspace_fixture: Option<String>,
 }

@@ -123,6 +123,14 @@ impl<'n, 'p> Object<'n, 'p> {
         list(self.get(key)?, &self.path.key(key), reader)
     }
 
+    /// Number of items of a list; 0 if it is absent or no list.
+    pub(super) fn list_length(&self, key: &str) -> usize {
+        match self.get(key).map(|node| &node.value) {
+            Some(Value::List(items)) => items.len(),
+            _ => 0,
+        }
+    }
+
     /// A list of strings that are more than white space.
     pub(super) fn texts(&self, key: &str, reader: &mut Reader<'_>) -> Option<Vec<String>> {
         texts(self.get(key)?, &self.path.key(key), reader)

@@ -3,13 +3,24 @@
 use std::collections::{BTreeMap, HashSet};
 
 use proctor_assert::Tools;
+use proctor_core::json::Json;
 use proctor_core::quoted;
 use proctor_yaml::{Node, Position, Value};
 
 use super::path::Path;
 use super::problem::{MAX_PROBLEMS, Problem};
-use super::{LoadOptions, SecretFinding};
-use crate::checks::TextPattern;
+use super::{LoadOptions, PathKind, SecretFinding, TestSettings};
+use crate::checks::{Assertion, TextPattern};
+use crate::shares::Shares;
+
+/// Lists and settings that tests have alike. A suite of thousands of tests has few different ones.
+#[derive(Default)]
+pub(super) struct SharedParts {
+    pub(super) tags: Shares<[String]>,
+    pub(super) assertions: Shares<[Assertion]>,
+    pub(super) expected_artifacts: Shares<[Json]>,
+    pub(super) settings: Shares<TestSettings>,
+}
 
 /// State of loading one suite.
 pub(super) struct Reader<'o> {
@@ -21,7 +32,10 @@ pub(super) struct Reader<'o> {
     patterns: HashSet<String>,
     /// Compiled schemas and patterns of Attest assertions.
     pub(super) tools: Tools,
+    /// Parts that tests have alike.
+    pub(super) shared: SharedParts,
     scan: &'o dyn Fn(&str) -> Option<SecretFinding>,
+    paths: &'o dyn Fn(&str) -> PathKind,
 }
 
 impl<'o> Reader<'o> {
@@ -32,7 +46,9 @@ impl<'o> Reader<'o> {
             substituted: BTreeMap::new(),
             patterns: HashSet::new(),
             tools: Tools::default(),
+            shared: SharedParts::default(),
             scan: options.scan,
+            paths: options.paths,
         }
     }
 
@@ -126,6 +142,18 @@ impl<'o> Reader<'o> {
             self.patterns.insert(text.to_owned());
         }
         Some(pattern)
+    }
+
+    /// Refuses a path of the suite that leads to nothing, or to a file where a folder is needed.
+    pub(super) fn refuse_missing(&mut self, node: &Node, path: &Path<'_>, written: &str, is_folder: bool) {
+        let what = if is_folder { "folder" } else { "file" };
+        let message = match (self.paths)(written) {
+            PathKind::Missing => format!("there is no {what} {}", self.shown(node)),
+            PathKind::File if is_folder => format!("{} is a file, and a folder is needed", self.shown(node)),
+            _ => return,
+        };
+        let advice = "relative paths start from the suite's folder, else from the working directory";
+        self.mistake(node.at, path, message, advice);
     }
 
     /// Refuses a text that holds a secret.

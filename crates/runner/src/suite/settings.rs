@@ -11,7 +11,9 @@ use super::object::{Object, nonblank, text};
 use super::path::Path;
 use super::problem::suggestion;
 use super::reader::Reader;
+use crate::agent::is_secret_name;
 use crate::checks::WorkspacePath;
+use crate::secrets::MIN_SECRET_BYTES;
 
 /// Variables that the protocol allows.
 const MAX_VARIABLES: usize = 100;
@@ -49,6 +51,19 @@ pub(super) fn read_environment(
             continue;
         }
         variables.push((name.to_owned(), SecretValue(value.to_owned())));
+    }
+    let is_listed = |name: &str| {
+        let list = above.get("public").map(|node| &node.value);
+        matches!(list, Some(Value::List(items)) if items.iter().any(|item| matches!(&item.value, Value::Text(text) if text == name)))
+    };
+    for (name, SecretValue(value)) in &variables {
+        let is_short = (1..MIN_SECRET_BYTES).contains(&value.len());
+        if is_short && is_secret_name(name) && !is_listed(name) {
+            let message = format!(
+                "the value of `{name}` has fewer than {MIN_SECRET_BYTES} bytes: it is not kept out of reports and records"
+            );
+            reader.warn(object.key_at(name), &path.key(name), message, "");
+        }
     }
     variables
 }
@@ -157,6 +172,9 @@ pub(super) fn read_files(above: &Object<'_, '_>, key: &str, reader: &mut Reader<
     match &node.value {
         Value::Text(_) => {
             let folder = nonblank(node, &list, reader).map(str::to_owned);
+            if let Some(folder) = &folder {
+                reader.refuse_missing(node, &list, folder, true);
+            }
             let item = |folder| FileItem { path: WorkspacePath::root(), source: FileSource::Path(folder) };
             folder.map(item).into_iter().collect()
         }
@@ -178,6 +196,7 @@ pub(super) fn read_files(above: &Object<'_, '_>, key: &str, reader: &mut Reader<
 fn read_file(node: &Node, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<FileItem> {
     if let Value::Text(written) = &node.value {
         let inside = workspace_path(node, path, written, reader)?;
+        reader.refuse_missing(node, path, written, false);
         return Some(FileItem { path: inside, source: FileSource::Path(written.clone()) });
     }
     let object = Object::read(node, path, &keys::FILE, reader)?;
@@ -188,6 +207,9 @@ fn read_file(node: &Node, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Fi
     });
     let content = object.text("content", reader);
     let source = object.nonblank("source", reader);
+    if let (Some(source), Some(node)) = (source, object.get("source")) {
+        reader.refuse_missing(node, &path.key("source"), source, false);
+    }
     let source = match (content, source) {
         (Some(content), None) => FileSource::Inline(content.to_owned()),
         (None, Some(source)) => FileSource::Path(source.to_owned()),

@@ -4,6 +4,8 @@ mod defects;
 mod laws;
 mod mistakes;
 mod mocks;
+mod page;
+mod paths;
 mod scale;
 mod selection;
 mod values;
@@ -110,7 +112,7 @@ tests:
           conditions:
             - {type: no_errors}
             - {operator: not, condition: {type: file_exists, config: {path: a}}}
-            - {operator: threshold, value: 0.5, comparator: ">=", condition: {operator: and, conditions: []}}
+            - {operator: threshold, value: 0.5, comparator: ">=", condition: {operator: and, conditions: [{type: no_errors}]}}
   - id: two
     name: Two
     task: {description: do more}

@@ -23,6 +23,60 @@ pub enum WordsError {
     TooMany,
 }
 
+/// The first sign of a command line that only a shell understands: an operator like `&&`, `|` or `>`, or an expansion like `$HOME`, outside
+/// of quotes. Commands are started without a shell, so that it would be an ordinary word.
+///
+/// ```
+/// use proctor_runner::suite::shell_sign;
+/// assert_eq!(shell_sign("mkdir out && cp a out").as_deref(), Some("&&"));
+/// assert_eq!(shell_sign("echo $HOME").as_deref(), Some("$HOME"));
+/// assert_eq!(shell_sign("sh -c 'mkdir out && cp a out'"), None);
+/// assert_eq!(shell_sign(r"find . -exec rm {} \;"), None);
+/// ```
+pub fn shell_sign(line: &str) -> Option<String> {
+    unquoted_words(line).into_iter().find_map(|word| {
+        let is_operator = |character: char| "&|;<>".contains(character);
+        let after_number = word.trim_start_matches(|character: char| character.is_ascii_digit());
+        if word.starts_with(is_operator) || after_number.starts_with('>') {
+            return Some(word);
+        }
+        if word.ends_with(';') {
+            return Some(";".to_owned());
+        }
+        let is_expansion = |(_, rest): (&str, &str)| {
+            rest.starts_with(|first: char| {
+                first == '_' || first == '(' || first == '{' || first.is_ascii_alphabetic()
+            })
+        };
+        (word.contains('`') || word.split_once('$').is_some_and(is_expansion)).then_some(word)
+    })
+}
+
+/// The words of a command line without their quoted and escaped parts.
+fn unquoted_words(line: &str) -> Vec<String> {
+    let (mut words, mut word) = (Vec::new(), String::new());
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            ' ' | '\t' | '\n' | '\r' => words.push(std::mem::take(&mut word)),
+            '\\' => drop(characters.next()),
+            '\'' => drop(characters.by_ref().find(|other| *other == '\'')),
+            '"' => {
+                while let Some(inside) = characters.next() {
+                    match inside {
+                        '\\' => drop(characters.next()),
+                        '"' => break,
+                        _ => {}
+                    }
+                }
+            }
+            other => word.push(other),
+        }
+    }
+    words.push(word);
+    words
+}
+
 /// Splits a command line as a shell would, without expansions: quotes and backslashes group, everything else is literal.
 ///
 /// ```

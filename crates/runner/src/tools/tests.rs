@@ -9,6 +9,7 @@ fn call(tool: &str, input: &str) -> ToolCall {
         error: None,
         status: ToolCallStatus::Success,
         duration: Duration::from_millis(3),
+        emitted: Vec::new(),
     }
 }
 
@@ -32,21 +33,37 @@ fn tools(events: &[SeenEvent]) -> Vec<&str> {
 fn a_call_that_is_also_reported_counts_once_as_the_endpoint_saw_it() {
     let events =
         [event(0, "tool_call", r#"{"tool":"search","input":{"q":1},"status":"success","output":"lie"}"#)];
-    let merged = merge(&events, &[placed(0, "search", r#"{"q":1}"#)]);
+    let merged = merge(&events, &[placed(0, "search", r#"{"q":1}"#)], &|_| false);
     assert_eq!(merged.len(), 1);
     assert_eq!(merged[0].payload.get("output").and_then(Json::as_str), Some("out"));
-    assert_eq!(merged[0].sequence, Some(0));
+    assert_eq!((merged[0].sequence, merged[0].is_doubtful), (None, false));
     // Another input is another call, and one report stands for one call.
-    assert_eq!(merge(&events, &[placed(0, "search", r#"{"q":2}"#)]).len(), 2);
+    assert_eq!(merge(&events, &[placed(0, "search", r#"{"q":2}"#)], &|_| false).len(), 2);
     let twice = [placed(0, "search", r#"{"q":1}"#), placed(0, "search", r#"{"q":1}"#)];
-    assert_eq!(merge(&events, &twice).len(), 2);
+    assert_eq!(merge(&events, &twice, &|_| false).len(), 2);
 }
 
 #[test]
 fn unreported_calls_stand_where_they_were_seen() {
     let events = [event(0, "tool_call", r#"{"tool":"a"}"#), event(1, "tool_call", r#"{"tool":"c"}"#)];
-    let merged = merge(&events, &[placed(1, "b", "{}"), placed(2, "d", "{}"), placed(2, "e", "{}")]);
+    let merged =
+        merge(&events, &[placed(1, "b", "{}"), placed(2, "d", "{}"), placed(2, "e", "{}")], &|_| false);
     assert_eq!(tools(&merged), ["a", "b", "c", "d", "e"]);
+}
+
+#[test]
+fn calls_have_the_order_in_which_they_were_seen_and_invented_ones_are_doubtful() {
+    let events = [
+        event(5, "tool_call", r#"{"tool":"backup","input":{}}"#),
+        event(10, "tool_call", r#"{"tool":"delete","input":{}}"#),
+        event(11, "tool_call", r#"{"tool":"pay","input":{}}"#),
+        event(12, "tool_call", r#"{"tool":"own","input":{}}"#),
+    ];
+    let calls = [placed(0, "delete", "{}"), placed(0, "backup", "{}")];
+    let merged = merge(&events, &calls, &|tool| tool != "own");
+    assert_eq!(tools(&merged), ["delete", "backup", "pay", "own"]);
+    let doubtful: Vec<bool> = merged.iter().map(|event| event.is_doubtful).collect();
+    assert_eq!(doubtful, [false, false, true, false]);
 }
 
 proptest! {
@@ -61,7 +78,7 @@ proptest! {
         let mut calls: Vec<PlacedCall> =
             seen.iter().map(|(tool, after)| placed(*after.min(&events.len()), &format!("t{tool}"), "{}")).collect();
         calls.sort_by_key(|placed| placed.after_events);
-        let merged = merge(&events, &calls);
+        let merged = merge(&events, &calls, &|_| false);
         let count = |all: &[u8], tool: u8| all.iter().filter(|one| **one == tool).count();
         let seen: Vec<u8> = seen.iter().map(|(tool, _)| *tool).collect();
         for tool in 0..3 {

@@ -31,18 +31,19 @@ fn worked_example() -> TestCase {
 fn scored(test: &TestCase, response: &str, tool: &str) -> (Vec<AssertionResult>, Score) {
     let response = Json::parse(response.as_bytes()).unwrap();
     let payload = Json::object().with("tool", tool).with("status", "success");
-    let events = [EventView { sequence: Some(0), event_type: "tool_call", payload: &payload }];
+    let events =
+        [EventView { sequence: Some(0), event_type: "tool_call", payload: &payload, is_doubtful: false }];
     let evidence = Evidence { response: &response, events: &events, files: &NoFiles };
     let results: Vec<AssertionResult> =
         test.assertions.iter().map(|assertion| evaluate(assertion, &evidence, &[])).collect();
     let metric = |name: &str| response["metrics"][name].as_u64();
     let measures = Measures { steps: metric("total_steps"), tokens: metric("total_tokens"), cost_usd: None };
     let limits = Limits {
-        max_steps: test.constraints.max_steps,
-        max_tokens: test.constraints.max_tokens,
-        budget_usd: test.constraints.budget_usd,
+        max_steps: test.settings.constraints.max_steps,
+        max_tokens: test.settings.constraints.max_tokens,
+        budget_usd: test.settings.constraints.budget_usd,
     };
-    let score = score(&results, &test.weights, &measures, &limits);
+    let score = score(&results, &test.settings.weights, &measures, &limits);
     (results, score)
 }
 
@@ -52,9 +53,9 @@ fn the_worked_example_scores_93_92() {
     let (results, score) = scored(&test, RESPONSE, "calc");
     assert_eq!(results.iter().map(|result| result.checks.len()).sum::<usize>(), 5);
     assert_eq!(score.points.to_string(), "93.92");
-    assert_eq!(run_verdict(Ending::Completed, test.allow_partial, Some(&score)), Verdict::Passed);
-    let partial = run_verdict(Ending::Partial, test.allow_partial, Some(&score));
-    assert_eq!(test_verdict(&[Verdict::Passed, partial], test.pass_rate), Verdict::Failed);
+    assert_eq!(run_verdict(Ending::Completed, test.settings.allow_partial, Some(&score)), Verdict::Passed);
+    let partial = run_verdict(Ending::Partial, test.settings.allow_partial, Some(&score));
+    assert_eq!(test_verdict(&[Verdict::Passed, partial], test.settings.pass_rate), Verdict::Failed);
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub(super) fn score(test: &TestResult) -> Markup {
         if test.runs.len() > 1 { test.statistics().score.and_then(|score| score.interval) } else { None };
     html! {
         (bar(mean, if test.verdict == Some(Verdict::Passed) { "pass" } else { "hard_fail" }))
-        " " span.number { (format!("{mean:.2}")) }
+        " " span.number { (test.shown_mean().unwrap_or_default()) }
         @if let Some(interval) = interval {
             span.quiet { (format!(" {:.1} to {:.1}", interval.low.max(0.0), interval.high.min(100.0))) }
         }

@@ -1,12 +1,12 @@
-//! Section about a test that did not pass in every run: reasons, last lines, timeline of events.
+//! Section about a test that did not pass in every run at once: attempts, reasons, last lines, timeline of events.
 
 use maud::{Markup, html};
-use proctor_runner::results::{TestResult, ending_word};
+use proctor_runner::results::{TestResult, ending_word, hints};
 use proctor_runner::run::RunResult;
-use proctor_runner::scoring::Verdict;
 
 use super::super::explain::{
-    EventLine, MAX_RUNS, NAME, REASON, last_lines, line, run_line, run_reasons, timeline, verdict, why,
+    EventLine, MAX_RUNS, NAME, REASON, attempts, is_explained, last_lines, line, run_line, run_reasons,
+    timeline, verdict, why,
 };
 use super::class;
 use crate::html::prose;
@@ -21,7 +21,7 @@ const MAX_WARNINGS: usize = 20;
 const STRIP: f64 = 1000.0;
 
 pub(super) fn section(anchor: &str, test: &TestResult) -> Markup {
-    let failed = || test.runs.iter().filter(|run| run.verdict != Verdict::Passed);
+    let explained = || test.runs.iter().filter(|run| is_explained(run));
     html! {
         section id=(anchor) {
             h3 {
@@ -34,18 +34,18 @@ pub(super) fn section(anchor: &str, test: &TestResult) -> Markup {
                     @if test.is_flaky() { ", " span.mark.soft_fail { "flaky" } }
                 }
             }
-            @if failed().next().is_none() { p { (why(test)) } }
-            @for run in failed().take(MAX_RUNS) { (run_part(run)) }
-            @if failed().count() > MAX_RUNS {
-                p.about { (failed().count() - MAX_RUNS) " more runs that did not pass are in the JSON report only." }
+            @if explained().next().is_none() { p { (why(test)) } }
+            @for run in explained().take(MAX_RUNS) { (run_part(test, run)) }
+            @if explained().count() > MAX_RUNS {
+                p.about { (explained().count() - MAX_RUNS) " more runs that did not pass at once are in the JSON report only." }
             }
         }
     }
 }
 
-fn run_part(run: &RunResult) -> Markup {
+fn run_part(test: &TestResult, run: &RunResult) -> Markup {
     let lines = last_lines(run);
-    let trace = run.response.get("trace_id").and_then(proctor_core::json::Json::as_str);
+    let trace = run.trace_id.as_deref();
     html! {
         div.run {
             p.quiet {
@@ -53,7 +53,8 @@ fn run_part(run: &RunResult) -> Markup {
                 @if let Some(cost) = run.measures.cost_usd { (format!(", ${cost:.4}")) }
                 @if let Some(trace) = trace { ", trace " code { (line(trace, NAME)) } }
             }
-            ul { @for reason in run_reasons(run) { li { (prose(&reason)) } } }
+            ul { @for reason in attempts(run).iter().chain(&run_reasons(run)) { li { (prose(reason)) } } }
+            @for hint in hints(test, run) { p.quiet { (prose(&line(&hint, REASON))) } }
             @if !lines.is_empty() {
                 p.quiet { "Last lines of standard error" }
                 pre.lines { (lines.join("\n")) }

@@ -95,5 +95,42 @@ fn sections_are_headings_or_phrases() {
         assert_eq!(judged(&loaded("sections", config), RESPONSE, &files).0, expected, "{config}");
     }
     let (_, message) = judged(&loaded("sections", "{sections: [Intro, Method]}"), RESPONSE, &files);
-    assert_eq!(message, "1 of 2 sections are missing: `Method`");
+    assert_eq!(
+        message,
+        "1 of 2 sections are missing: `Method`; the text begins `# Intro\\nHello\\n## The End`"
+    );
+}
+
+#[test]
+fn a_text_that_was_not_found_is_shown_with_what_was_there() {
+    let files = Memory::of(&[("out.txt", "Goodbye\n"), ("empty.txt", " \n")]);
+    for (kind, config, expected) in [
+        (
+            "contains",
+            "{pattern: absent, path: out.txt}",
+            "`absent` was not found in `out.txt`, which begins `Goodbye`",
+        ),
+        (
+            "file_contains",
+            "{path: out.txt, pattern: hello}",
+            "`out.txt` does not contain `hello`, but begins `Goodbye`",
+        ),
+        (
+            "file_contains",
+            "{path: empty.txt, pattern: hello}",
+            "`empty.txt` does not contain `hello`, but is empty",
+        ),
+    ] {
+        assert_eq!(
+            judged(&loaded(kind, config), "{}", &files),
+            (Status::Failed, expected.to_owned()),
+            "{config}"
+        );
+    }
+    let long = format!(
+        "{{\"artifacts\": [{{\"type\": \"file\", \"path\": \"a\", \"content\": \"{}\"}}]}}",
+        "x".repeat(500)
+    );
+    let (_, message) = judged(&loaded("contains", "{pattern: y}"), &long, &files);
+    assert!(message.ends_with("x…`") && message.len() < 300, "{message}");
 }

@@ -11,6 +11,7 @@ fn run(config: &str, response: &str, events: &[(&str, &str)]) -> AssertionResult
             sequence: payload.get("sequence").and_then(Json::as_u64).or(Some(index as u64)),
             event_type,
             payload,
+            is_doubtful: payload.get("doubtful").is_some(),
         })
         .collect();
     let evidence = Evidence { response: &response, events: &views, files: &NoFiles };
@@ -25,6 +26,21 @@ const CALLS: &[(&str, &str)] = &[
     ("progress", r#"{"percentage": 50}"#),
     ("tool_call", r#"{"tool": "write", "args": {"path": "a"}, "status": "error"}"#),
 ];
+
+#[test]
+fn calls_that_the_endpoint_did_not_see_fulfil_nothing_and_still_count_against_limits() {
+    let invented = [("tool_call", r#"{"tool": "pay", "status": "success", "doubtful": true}"#)];
+    let response = r#"{"metrics": {"tool_calls": 50}}"#;
+    for config in [
+        "{must_use_tools: [pay]}",
+        "{min_tool_calls: 1}",
+        "{expected_tool_calls: [{tool: pay}]}",
+        "{forbidden_tools: [pay]}",
+        "{max_tool_calls: 0}",
+    ] {
+        assert_eq!(run(config, response, &invented).status, Status::Failed, "{config}");
+    }
+}
 
 #[test]
 fn tools_calls_and_errors() {
@@ -83,7 +99,10 @@ fn each_rule_is_a_check_of_its_own() {
         [("must_use_tools", false), ("forbidden_tools", true), ("max_tool_calls", true), ("no_errors", true)]
     );
     assert_eq!((result.status, result.score), (Status::Failed, 0.75));
-    assert_eq!(result.checks[0].message, "not called: `read`");
+    assert_eq!(
+        result.checks[0].message,
+        "not called: `read`; called: `search`({\"q\":\"slack\",\"n\":5}), `write`({\"path\":\"a\"})"
+    );
 }
 
 #[test]
@@ -95,7 +114,12 @@ fn order_is_by_sequence_not_by_arrival() {
         Status::Passed
     );
     let result = run("{expected_tool_calls: [{tool: b}, {tool: a}], tool_call_order: expected}", "{}", late);
-    assert_eq!(result.checks[0].message, "expected call 2 (`a`) was not made after the one before it");
+    assert_eq!(
+        result.checks[0].message,
+        "expected call 2 (`a`) was not made after the one before it; called: `b`(), `a`()"
+    );
+    let nothing = run("{expected_tool_calls: [{tool: a}]}", "{}", &[]);
+    assert_eq!(nothing.checks[0].message, "expected call 1 (`a`) was not made; no tool was called");
 }
 
 #[test]

@@ -61,7 +61,7 @@ proptest! {
     ) {
         let events: Vec<EventView<'_>> = payloads
             .iter()
-            .map(|(event_type, sequence, payload)| EventView { sequence: *sequence, event_type, payload })
+            .map(|(event_type, sequence, payload)| EventView { sequence: *sequence, event_type, payload, is_doubtful: false })
             .collect();
         let evidence = Evidence { response: &response, events: &events, files: &NoFiles };
         for check in checks() {

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use proctor_core::json::Json;
 use proctor_sandbox::Process;
+use proctor_sandbox::wait::Pipes;
 use proctor_wire::atp::artifact::FileArtifact;
 use proctor_wire::atp::{Artifact, Response, Status};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::pipe;
+use tokio::time::Instant;
 
 use super::super::{DRAIN, Run, RunContext, StartError};
 use crate::supervision::Crossing;
@@ -34,7 +36,7 @@ enum ReadError {
 /// Gives the description to a program and takes its output as the artifact.
 pub(super) async fn talk(
     context: &RunContext<'_>,
-    (mut stdin, stdout, stderr): (pipe::Sender, pipe::Receiver, pipe::Receiver),
+    Pipes { stdin, stdout, stderr }: Pipes,
     run: &mut Run<'_>,
     process: &mut Process,
     ended: impl Future<Output = ()>,
@@ -42,23 +44,30 @@ pub(super) async fn talk(
     let description = context.test.task.description.clone();
     let writing = async move {
         // A program that does not read its input may still be right.
-        let _ = stdin.write_all(description.as_bytes()).await;
-        drop(stdin);
+        if let Some(mut stdin) = stdin {
+            let _ = stdin.write_all(description.as_bytes()).await;
+        }
         Ok(())
     };
+    let cut = |pipe: pipe::Receiver| context.secrets.reader(pipe, &run.emitted);
+    let (stdout, stderr) = (cut(stdout), cut(stderr));
     let (mut output, mut lines) = (Vec::new(), VecDeque::new());
     let mut interrupted = context.interrupted.clone();
+    let mut program_end = None;
     let finished = {
         let talk =
             async { tokio::try_join!(writing, read_all(stdout, &mut output), read_last(stderr, &mut lines)) };
         let ended = async {
             ended.await;
+            program_end = Some(Instant::now());
             tokio::time::sleep(DRAIN).await;
         };
+        // The guard that comes with the value must not live on while another branch waits.
+        let interruption = async { drop(interrupted.wait_for(|is_interrupted| *is_interrupted).await) };
         tokio::pin!(talk);
         tokio::select! {
             biased;
-            _ = interrupted.wait_for(|is_interrupted| *is_interrupted) => {
+            () = interruption => {
                 run.is_interrupted = true;
                 Ok(())
             }
@@ -74,6 +83,8 @@ pub(super) async fn talk(
             }
         }
     };
+    run.times.ended = program_end.map(|end: Instant| end.duration_since(run.started));
+    run.times.over = Some(run.started.elapsed());
     run.last_lines = lines.into();
     if let Err(error) = finished {
         run.cut_off(error.to_string());
@@ -91,14 +102,14 @@ pub(super) async fn talk(
     Ok(())
 }
 
-async fn read_all(stdout: pipe::Receiver, output: &mut Vec<u8>) -> Result<(), ReadError> {
+async fn read_all(stdout: impl AsyncRead + Unpin, output: &mut Vec<u8>) -> Result<(), ReadError> {
     // One byte more than allowed shows that there is more.
     stdout.take(MAX_OUTPUT + 1).read_to_end(output).await?;
     if output.len() as u64 > MAX_OUTPUT { Err(ReadError::TooLong) } else { Ok(()) }
 }
 
 /// Reads to the end, however much it is: a program never waits at a full pipe.
-async fn read_last(stderr: pipe::Receiver, lines: &mut VecDeque<String>) -> Result<(), ReadError> {
+async fn read_last(stderr: impl AsyncRead + Unpin, lines: &mut VecDeque<String>) -> Result<(), ReadError> {
     let mut stderr = BufReader::new(stderr);
     let mut continues = false;
     loop {

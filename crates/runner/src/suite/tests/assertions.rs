@@ -85,6 +85,12 @@ fn mistakes_in_configurations_are_found_at_load() {
         ),
         ("file_count", "{operator: ne}", "unknown value `ne`"),
         ("composite", "{operator: xor}", "unknown value `xor`"),
+        ("composite", "{operator: and, conditions: []}", "there are no conditions; write at least one"),
+        ("composite", "{conditions: []}", "there are no conditions; write at least one"),
+        ("pytest", "{threshold: 0}", "with a threshold of 0 everything passes; write a number above 0"),
+        ("npm", "{threshold: 0.0}", "with a threshold of 0 everything passes"),
+        ("custom_command", "{command: x, threshold: 0}", "with a threshold of 0 everything passes"),
+        ("llm_eval", "{criteria: quality, threshold: 0}", "with a threshold of 0 everything passes"),
         ("composite", "{operator: and}", "`conditions` is missing in the config of `composite`"),
         (
             "composite",

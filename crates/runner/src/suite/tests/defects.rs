@@ -30,7 +30,8 @@ fn defect_03_an_invalid_pattern_is_refused_at_load() {
 
 #[test]
 fn defect_04_partial_weights_are_complete() {
-    let weights = |scoring: &str| loaded(&with_test(&format!("scoring: {scoring}"))).suite.tests[0].weights;
+    let weights =
+        |scoring: &str| loaded(&with_test(&format!("scoring: {scoring}"))).suite.tests[0].settings.weights;
     assert_eq!(
         weights("{quality_weight: 1.0}"),
         Weights { quality: 1.0, completeness: 0.0, efficiency: 0.0, cost: 0.0 }
@@ -69,8 +70,8 @@ fn defect_15_security_checks_restrict_the_scan() {
 fn defect_16_defaults_and_agents_take_effect() {
     let source = "test_suite: s\ndefaults: {timeout_seconds: 2}\nagents: [{name: a, type: cli, config: {command: ./a}}]\ntests: [{id: a, name: A, task: {description: d}, agents: [a]}]\n";
     let suite = loaded(source).suite;
-    assert_eq!(suite.tests[0].constraints.timeout_seconds, 2);
-    assert_eq!(suite.tests[0].agents, ["a"]);
+    assert_eq!(suite.tests[0].settings.constraints.timeout_seconds, 2);
+    assert_eq!(suite.tests[0].settings.agents, ["a"]);
     assert!(matches!(&suite.agents[0].kind, AgentKind::Cli(agent) if agent.command == ["./a"]));
 }
 

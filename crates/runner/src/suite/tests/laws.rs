@@ -44,8 +44,12 @@ fn check(source: &[u8]) {
         Ok(loaded) => {
             assert!(!loaded.suite.tests.is_empty());
             for test in &loaded.suite.tests {
-                assert!((test.weights.sum() - 1.0).abs() < 0.0011);
-                assert!(test.runs >= 1 && test.pass_rate > 0.0 && test.constraints.timeout_seconds >= 1);
+                assert!((test.settings.weights.sum() - 1.0).abs() < 0.0011);
+                assert!(
+                    test.settings.runs >= 1
+                        && test.settings.pass_rate > 0.0
+                        && test.settings.constraints.timeout_seconds >= 1
+                );
             }
         }
         Err(problems) => {

@@ -226,6 +226,7 @@ fn doubtful_values_are_warnings() {
         "test_suite: s\nagents:\n  - {{name: a, type: cli, config: {{comand: x, command: y, enable_cost_tracking: true}}}}\ntests:\n  - {{id: a, name: A, task: {{description: {}}}, constraints: {{max_steps: 5000}}}}\n",
         "x".repeat(10_001)
     );
+    let source = source.replace("constraints: {max", "assertions: [{type: no_errors}], constraints: {max");
     let lines: Vec<String> = loaded(&source).warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
@@ -233,7 +234,7 @@ fn doubtful_values_are_warnings() {
             "3:35: $.agents[0].config: unknown key `comand` in the config of a `cli` agent has no effect; did you mean `command`?",
             "3:58: $.agents[0].config: `enable_cost_tracking` has no effect: costs are always counted",
             "5:42: $.tests[0].task.description: the description has 10001 characters, the protocol allows 10000; agents may refuse it",
-            "5:10060: $.tests[0].constraints.max_steps: the protocol allows at most 1000; agents may refuse it",
+            "5:10093: $.tests[0].constraints.max_steps: the protocol allows at most 1000; agents may refuse it",
         ]
     );
     assert!(

@@ -7,7 +7,7 @@ use super::*;
 fn tool(responses: &str) -> MockTool {
     let source =
         with_test(&format!("mock_tools:\n- {{name: t, responses: {responses}, default: {{output: none}}}}"));
-    loaded(&source).suite.tests[0].mock_tools[0].clone()
+    loaded(&source).suite.tests[0].settings.mock_tools[0].clone()
 }
 
 fn answer(tool: &MockTool, input: &str, call: u64) -> String {
@@ -51,12 +51,12 @@ fn usual_answers_and_delays() {
         "mock_tools: {default_delay_ms: 7, tools: [{name: t}, {name: u, default: {delay_ms: 1, output: null}}]}",
     );
     let test = &loaded(&source).suite.tests[0];
-    let empty = test.mock_tools[0].answer(&Json::Null, 1);
+    let empty = test.settings.mock_tools[0].answer(&Json::Null, 1);
     assert_eq!(
         (empty.output.to_string().as_str(), empty.status, empty.delay_ms),
         ("{}", MockStatus::Success, 7)
     );
-    let own = test.mock_tools[1].answer(&Json::Null, 1);
+    let own = test.settings.mock_tools[1].answer(&Json::Null, 1);
     assert_eq!((own.output.is_null(), own.delay_ms), (true, 1));
 }
 

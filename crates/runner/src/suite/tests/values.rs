@@ -12,10 +12,19 @@ fn the_worked_example_loads() {
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!((suite.name.as_str(), suite.version.as_str()), ("invoice_smoke", "1.0"));
     let test = &suite.tests[0];
-    assert_eq!((test.runs, test.pass_rate, test.constraints.timeout_seconds), (2, 1.0, 20));
-    assert_eq!(test.weights, Weights { quality: 0.5, completeness: 0.3, efficiency: 0.1, cost: 0.1 });
-    assert_eq!((test.constraints.max_steps, test.constraints.max_tokens), (Some(8), Some(4000)));
-    assert_eq!(test.tags, ["smoke", "billing"]);
+    assert_eq!(
+        (test.settings.runs, test.settings.pass_rate, test.settings.constraints.timeout_seconds),
+        (2, 1.0, 20)
+    );
+    assert_eq!(
+        test.settings.weights,
+        Weights { quality: 0.5, completeness: 0.3, efficiency: 0.1, cost: 0.1 }
+    );
+    assert_eq!(
+        (test.settings.constraints.max_steps, test.settings.constraints.max_tokens),
+        (Some(8), Some(4000))
+    );
+    assert_eq!(*test.tags, ["smoke", "billing"]);
     assert_eq!(test.task.expected_artifacts.as_deref(), Some(&[Json::from("total.json")][..]));
     assert_eq!(test.assertions.len(), 3);
     assert!(test.assertions[0].critical && !test.assertions[1].critical);
@@ -28,42 +37,64 @@ fn every_key_has_its_meaning() {
     let Loaded { suite, warnings } = loaded(EVERYTHING);
     assert!(warnings.is_empty(), "{warnings:?}");
     let (one, two) = (&suite.tests[0], &suite.tests[1]);
-    assert_eq!(one.constraints.timeout_seconds, 7);
-    assert_eq!((one.constraints.max_steps, one.constraints.budget_usd), (Some(8), Some(0.5)));
-    assert_eq!(one.constraints.allowed_tools.as_deref(), Some(&["calc".to_owned()][..]));
-    assert_eq!(two.constraints.timeout_seconds, 20);
+    assert_eq!(one.settings.constraints.timeout_seconds, 7);
     assert_eq!(
-        (one.runs, one.pass_rate, one.allow_partial, one.strict, one.network),
+        (one.settings.constraints.max_steps, one.settings.constraints.budget_usd),
+        (Some(8), Some(0.5))
+    );
+    assert_eq!(one.settings.constraints.allowed_tools.as_deref(), Some(&["calc".to_owned()][..]));
+    assert_eq!(two.settings.constraints.timeout_seconds, 20);
+    assert_eq!(
+        (
+            one.settings.runs,
+            one.settings.pass_rate,
+            one.settings.allow_partial,
+            one.settings.strict,
+            one.settings.network
+        ),
         (1, 1.0, false, false, true)
     );
     assert_eq!(
-        (two.runs, two.pass_rate, two.allow_partial, two.strict, two.network),
+        (
+            two.settings.runs,
+            two.settings.pass_rate,
+            two.settings.allow_partial,
+            two.settings.strict,
+            two.settings.network
+        ),
         (3, 0.9, true, true, false)
     );
-    assert_eq!(one.weights, Weights { quality: 1.0, completeness: 0.0, efficiency: 0.0, cost: 0.0 });
-    assert_eq!(two.weights, Weights { quality: 0.5, completeness: 0.5, efficiency: 0.0, cost: 0.0 });
-    assert_eq!((one.skip.as_deref(), two.skip.as_deref()), (Some("waits for the server"), None));
-    assert_eq!(one.agents, ["a"]);
+    assert_eq!(one.settings.weights, Weights { quality: 1.0, completeness: 0.0, efficiency: 0.0, cost: 0.0 });
+    assert_eq!(two.settings.weights, Weights { quality: 0.5, completeness: 0.5, efficiency: 0.0, cost: 0.0 });
+    assert_eq!(
+        (one.settings.skip.as_deref(), two.settings.skip.as_deref()),
+        (Some("waits for the server"), None)
+    );
+    assert_eq!(one.settings.agents, ["a"]);
 
     let variables = |test: &TestCase| {
-        test.environment.iter().map(|(name, value)| format!("{name}={}", value.expose())).collect::<Vec<_>>()
+        test.settings
+            .environment
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.expose()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(variables(one), ["TOKEN=other678", "EXTRA=1", "MODE=quick"]);
     assert_eq!(variables(two), ["TOKEN=abcdefgh", "MODE=quick"]);
     assert_eq!(
-        (&*one.public, &*two.public),
+        (&*one.settings.public, &*two.settings.public),
         (&["EXTRA".to_owned(), "MODE".to_owned()][..], &["MODE".to_owned()][..])
     );
 
     let words =
         |commands: &[Command]| commands.iter().map(|command| command.words.join(" ")).collect::<Vec<_>>();
-    assert_eq!(words(&one.setup), ["mkdir out", "touch b", "touch c d"]);
-    assert_eq!(words(&one.teardown), ["rm b", "rm -r out"]);
-    assert_eq!((one.teardown[0].timeout_seconds, one.teardown[1].timeout_seconds), (60, 5));
+    assert_eq!(words(&one.settings.setup), ["mkdir out", "touch b", "touch c d"]);
+    assert_eq!(words(&one.settings.teardown), ["rm b", "rm -r out"]);
+    assert_eq!((one.settings.teardown[0].timeout_seconds, one.settings.teardown[1].timeout_seconds), (60, 5));
 
     let path = |written: &str| WorkspacePath::parse(written).unwrap();
     assert_eq!(
-        one.files,
+        one.settings.files,
         [
             FileItem {
                 path: path("tests/test_a.py"),
@@ -74,17 +105,17 @@ fn every_key_has_its_meaning() {
         ]
     );
     assert_eq!(
-        one.reference,
+        one.settings.reference,
         [FileItem { path: path("."), source: FileSource::Path("solution".to_owned()) }]
     );
-    let tools: Vec<&str> = one.approvals.iter().map(|approval| approval.tool.as_str()).collect();
+    let tools: Vec<&str> = one.settings.approvals.iter().map(|approval| approval.tool.as_str()).collect();
     assert_eq!(tools, ["*", "shell"]);
-    assert!(one.approvals[0].answers("anything") && !one.approvals[1].answers("anything"));
-    assert_eq!(one.mock_tools.len(), 1);
-    assert_eq!(one.mock_tools[0].responses.len(), 5);
-    assert_eq!(two.mock_tools[0].default.delay_ms, 5);
-    assert_eq!(one.attest[0].id, "said");
-    assert_eq!((two.attest[0].id.as_str(), two.attest[0].kind.as_str()), ("a1", "trace"));
+    assert!(one.settings.approvals[0].answers("anything") && !one.settings.approvals[1].answers("anything"));
+    assert_eq!(one.settings.mock_tools.len(), 1);
+    assert_eq!(one.settings.mock_tools[0].responses.len(), 5);
+    assert_eq!(two.settings.mock_tools[0].default.delay_ms, 5);
+    assert_eq!(one.settings.attest[0].id, "said");
+    assert_eq!((two.settings.attest[0].id.as_str(), two.settings.attest[0].kind.as_str()), ("a1", "trace"));
     assert_eq!(one.assertions.len(), 23);
     assert!(one.assertions[10].optional);
     assert!(matches!(one.assertions[22].check, Check::Composite(_)));
@@ -134,7 +165,7 @@ fn time_limits_come_from_the_nearest_place() {
         let source = format!(
             "test_suite: s\ndefaults: {defaults}\ntests: [{{id: a, name: A, task: {{description: d}}, constraints: {own}}}]\n"
         );
-        assert_eq!(loaded(&source).suite.tests[0].constraints.timeout_seconds, expected, "{source}");
+        assert_eq!(loaded(&source).suite.tests[0].settings.constraints.timeout_seconds, expected, "{source}");
     }
 }
 
@@ -172,7 +203,7 @@ fn variables_are_replaced_in_values_at_any_depth() {
         .replace("{description: d}", "{description: d, input_data: {\"${A}\": [\"${A}\"]}}");
     let suite = load(deep.as_bytes(), &LoadOptions::new(&environment, &|_| None)).unwrap().suite;
     assert_eq!(suite.tests[0].task.input_data.as_ref().unwrap().to_string(), r#"{"${A}":["x"]}"#);
-    assert_eq!(suite.tests[0].environment[0].1.expose(), "x");
+    assert_eq!(suite.tests[0].settings.environment[0].1.expose(), "x");
 }
 
 #[test]
