@@ -15,6 +15,8 @@
 
 #[path = "suites/counts.rs"]
 mod counts;
+#[path = "suites/extent.rs"]
+mod extent;
 #[path = "attest/failure.rs"]
 mod failure;
 #[path = "suites/floor.rs"]
@@ -30,7 +32,8 @@ mod table;
 
 use std::process::ExitCode;
 
-use counts::{Counts, Extent};
+use counts::Counts;
+use extent::Extent;
 use failure::Failure;
 
 const USAGE: &str = "usage: cargo bench -p proctor --bench suites -- [--quick | --check]";
@@ -40,7 +43,7 @@ fn main() -> ExitCode {
     if let Some(code) = floor::run() {
         return code;
     }
-    let extent = match Extent::read(std::env::args().skip(1)) {
+    let extent = match Extent::read("suites_bench", std::env::args().skip(1)) {
         Ok(Some(extent)) => extent,
         Ok(None) => return ExitCode::SUCCESS,
         Err(problem) => {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use proctor_door_ahp::AhpDoor;
 use proctor_door_gate::{RelayedGate, RelayedRuns};
 use proctor_engine::Engine;
-use proctor_engine::access::{self, AccessError, Relay};
+use proctor_engine::access::{self, AccessError, Opening, Relay};
 use proctor_engine::owner::RelayedDoor;
+use proctor_flow::run::RelayedJobs;
 
 use crate::config::Config;
 
@@ -37,12 +38,22 @@ pub struct Owner {
 impl Access {
     /// Becomes the owner, or connects to it.
     pub fn open(config: &Config, mode: &str) -> Result<Access, AccessError> {
+        Access::open_within(config, &Opening { mode, ..Opening::default() })
+    }
+
+    /// [`Access::open`] with a time limit, for a process that may have denies to tell the owner of.
+    pub fn open_within(config: &Config, opening: &Opening<'_>) -> Result<Access, AccessError> {
         let mut ahp = None;
-        let opened = access::Access::open(&config.engine, mode, |engine| {
+        let opened = access::Access::open_within(&config.engine, opening, |engine| {
             let door = AhpDoor::new(Arc::clone(engine), config.ahp.clone());
             ahp = Some(door.clone());
             let (gate, runs) = (RelayedGate(Arc::clone(engine)), RelayedRuns(Arc::clone(engine)));
-            let doors: Vec<Box<dyn RelayedDoor>> = vec![Box::new(gate), Box::new(runs), Box::new(door)];
+            let doors: Vec<Box<dyn RelayedDoor>> = vec![
+                Box::new(gate),
+                Box::new(runs),
+                Box::new(RelayedJobs(Arc::clone(engine))),
+                Box::new(door),
+            ];
             doors
         })?;
         Ok(match opened {

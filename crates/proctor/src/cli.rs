@@ -119,6 +119,13 @@ pub enum Command {
     /// Speak the Agent Harness Protocol on stdin and stdout until stdin ends.
     #[command(after_help = "Example:\n  proctor harness --agent builder")]
     Harness(AhpArgs),
+    /// Validate, compile, plan, apply and run workflow manifests.
+    #[command(after_help = help::of_manifest())]
+    Manifest {
+        /// A command of `agentcli`, with its words and options.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        words: Vec<String>,
+    },
     /// List the actions that wait for a person, and allow or deny them.
     #[command(subcommand, after_help = "Example:\n  proctor approve list")]
     Approve(ApproveCommand),
@@ -137,7 +144,7 @@ pub enum Command {
     /// Lint, try and test policies.
     #[command(subcommand, after_help = "Example:\n  proctor policy lint policy.yaml")]
     Policy(PolicyCommand),
-    /// Run a suite of tests against an agent; exit 0 if it passes, 10 if not.
+    /// Run a suite of tests against an agent; exit 0 if it passes, 10 if not, 13 if undecided, 130 on interrupt.
     #[command(after_help = "Example:\n  proctor test suite.yaml --agent stdio:./agent.sh")]
     Test(TestArgs),
     /// List, show, compare and export suite runs.

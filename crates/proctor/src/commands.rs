@@ -12,6 +12,7 @@ pub mod follow;
 mod gate;
 mod harness;
 mod init;
+mod manifest;
 pub mod names;
 mod policy;
 mod policy_test;
@@ -73,6 +74,7 @@ pub fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Init(arguments) => init::run(&context, &directory, &arguments),
         Command::Gate => gate::run(&context),
+        Command::Manifest { words } => manifest::run(&context, &words),
         Command::Serve(_) => serve::run(&context),
         Command::Harness(_) => harness::run(&context),
         Command::Demo => demo::run(&context),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proctor_door_ahp::AhpSettings;
 use proctor_door_assembly::{AssemblyMode, AssemblySettings};
 use proctor_engine::access::local_caller;
-use proctor_engine::settings::{Durability as LedgerDurability, Settings as EngineSettings};
+use proctor_engine::settings::{Durability as LedgerDurability, Settings as EngineSettings, file};
 use proctor_engine::tokens::{self, TokenError, TokenTable};
 use serde::Deserialize;
 
@@ -38,6 +38,8 @@ struct File {
     webhook: Option<WebhookTable>,
     #[serde(default)]
     test: TestTable,
+    #[serde(default)]
+    flow: FlowTable,
     #[serde(default)]
     token: Vec<TokenTable>,
 }
@@ -98,6 +100,19 @@ struct TestTable {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct FlowTable {
+    #[serde(default)]
+    agent: std::collections::BTreeMap<String, FlowAgentTable>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FlowAgentTable {
+    address: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct GateTable {
     answer_ms: Option<u64>,
 }
@@ -138,6 +153,8 @@ pub struct Config {
     pub webhook: Option<WebhookConfig>,
     /// Agents under test: names and addresses.
     pub test_agents: Vec<(String, String)>,
+    /// Agents of prompt tasks: identifiers and addresses.
+    pub flow_agents: Vec<(String, String)>,
 }
 
 /// Error of loading the settings.
@@ -151,18 +168,9 @@ pub enum ConfigError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file is not TOML, or not with these keys.
-    #[error("{}:{line}:{column}: {message}", path.display())]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The column in characters, from 1.
-        column: usize,
-        /// The message of the parser.
-        message: String,
-    },
+    /// The file is not TOML, or not with these keys: one line for each mistake.
+    #[error("{}", .0.join("; "))]
+    File(Vec<String>),
     /// The delay of an `ask` answer takes up the whole time of an answer.
     #[error("`ahp.hold_ms` ({hold_ms}) must leave half a second of `ahp.answer_ms` ({answer_ms})")]
     HoldTooLong {
@@ -171,6 +179,9 @@ pub enum ConfigError {
         /// `ahp.answer_ms`.
         answer_ms: u64,
     },
+    /// No answer could ever be given.
+    #[error("`{0}` is 0, so that every answer would be late: give milliseconds, at least 1")]
+    NoTime(&'static str),
     /// Client certificates are asked for without a certificate of the server.
     #[error("`--tls-client-ca` needs a certificate and a key of the server's own")]
     ClientCaAlone,
@@ -255,8 +266,9 @@ pub struct Overrides {
 impl Config {
     /// Settings for a command that runs in `directory`.
     pub fn load(directory: &Path, overrides: &Overrides) -> Result<Config, ConfigError> {
-        let found =
-            directory.ancestors().map(|folder| folder.join("proctor.toml")).find(|file| file.is_file());
+        // Whatever has the name counts: settings that cannot be read must not be taken for none.
+        let is_there = |file: &PathBuf| file.symlink_metadata().is_ok();
+        let found = directory.ancestors().map(|folder| folder.join("proctor.toml")).find(is_there);
         let (file, base) = match &found {
             Some(path) => (read(path)?, path.parent().unwrap_or(directory).to_owned()),
             None => (File::default(), directory.to_owned()),
@@ -277,6 +289,12 @@ impl Config {
             text(&overrides.org, &file.org),
         );
         let answer_ms = overrides.answer_ms.or(file.ahp.answer_ms).unwrap_or(ANSWER_MS);
+        let gate_ms = overrides.answer_ms.or(file.gate.answer_ms).unwrap_or(ANSWER_MS);
+        for (key, time) in [("ahp.answer_ms", answer_ms), ("gate.answer_ms", gate_ms)] {
+            if time == 0 {
+                return Err(ConfigError::NoTime(key));
+            }
+        }
         let hold_ms = overrides.ahp.hold_ms.or(file.ahp.hold_ms).unwrap_or(0);
         let tokens = file.token.iter().map(|token| tokens::read(token, &base)).collect::<Result<Vec<_>, _>>();
         let tokens = tokens?;
@@ -337,6 +355,7 @@ impl Config {
             assembly,
             webhook,
             test_agents: file.test.agents.into_iter().collect(),
+            flow_agents: file.flow.agent.into_iter().map(|(id, agent)| (id, agent.address)).collect(),
             http: overrides.http.or(file.http.listen).unwrap_or_else(|| local(7420)),
             grpc: overrides.grpc.or(file.grpc.listen).unwrap_or_else(|| local(50051)),
             tls,
@@ -352,7 +371,7 @@ impl Config {
                 agent,
                 team,
                 org,
-                answer: Duration::from_millis(overrides.answer_ms.or(file.gate.answer_ms).unwrap_or(8000)),
+                answer: Duration::from_millis(gate_ms),
             },
             trusted: place(&overrides.trusted, &file.trusted),
             file: found,
@@ -363,12 +382,9 @@ impl Config {
 fn read(path: &Path) -> Result<File, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-    toml::from_str(&text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        let before = text.get(..at).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        ConfigError::Syntax { path: path.to_owned(), line, column, message: error.message().to_owned() }
+    file::read(&text).map_err(|mistakes| {
+        let line = |mistake: &file::Mistake| format!("{}:{mistake}", path.display());
+        ConfigError::File(mistakes.iter().map(line).collect())
     })
 }
 
@@ -398,10 +414,28 @@ mod tests {
     }
 
     #[test]
+    fn settings_that_cannot_be_read_or_meant_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = || Config::load(folder.path(), &Overrides::default()).map_err(|error| error.to_string());
+        let file = folder.path().join("proctor.toml");
+        std::fs::create_dir(&file).unwrap();
+        assert!(load().unwrap_err().contains("proctor.toml"));
+        std::fs::remove_dir(&file).unwrap();
+        std::os::unix::fs::symlink("nowhere", &file).unwrap();
+        assert!(load().unwrap_err().contains("proctor.toml"));
+        std::fs::remove_file(&file).unwrap();
+        for door in ["gate", "ahp"] {
+            std::fs::write(&file, format!("[{door}]\nanswer_ms = 0\n")).unwrap();
+            assert!(load().unwrap_err().contains(&format!("`{door}.answer_ms` is 0")));
+        }
+    }
+
+    #[test]
     fn mistakes_have_a_place() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("proctor.toml"), "agent = \"x\"\npolcy = \"p\"\n").unwrap();
+        std::fs::write(folder.path().join("proctor.toml"), "agent = 1\npolcy = \"p\"\n").unwrap();
         let error = Config::load(folder.path(), &Overrides::default()).unwrap_err().to_string();
-        assert!(error.contains("proctor.toml:2:1: unknown field `polcy`"), "{error}");
+        assert!(error.contains("proctor.toml:1:9: `agent`: expected a string"), "{error}");
+        assert!(error.contains("proctor.toml:2:1: unknown key `polcy`; did you mean `policy`?"), "{error}");
     }
 }

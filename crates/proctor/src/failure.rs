@@ -87,6 +87,15 @@ impl From<AssertionFileError> for Failure {
     }
 }
 
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        match error {
+            ConfigError::File(lines) => Failure::list(lines),
+            other => Failure::from(other.to_string()),
+        }
+    }
+}
+
 /// Failures with exit code 1 and the error's own text.
 macro_rules! failures {
     ($($error:ty),* $(,)?) => {$(
@@ -100,7 +109,6 @@ macro_rules! failures {
 
 failures!(
     CommandError,
-    ConfigError,
     CredentialError,
     EarlierError,
     EngineError,
@@ -124,3 +132,16 @@ failures!(
 
 /// Result of a command: an exit code, or a failure.
 pub type Outcome = Result<u8, Failure>;
+
+/// Outcome of a stream that has ended: a failure if denies were answered that neither a record nor a `gap` record stands for.
+pub fn all_on_record(unrecorded: u64) -> Outcome {
+    match unrecorded {
+        0 => Ok(OK),
+        1 => Err(Failure::from(
+            "an action was denied without a record, and the ledger could not be told of it",
+        )),
+        _ => Err(Failure::from(format!(
+            "{unrecorded} actions were denied without a record, and the ledger could not be told of it"
+        ))),
+    }
+}

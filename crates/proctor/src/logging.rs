@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use crate::output::live;
+
 static SENDER: OnceLock<SyncSender<Message>> = OnceLock::new();
 
 enum Message {
@@ -67,7 +69,9 @@ fn write_lines(receiver: &Receiver<Message>) {
     while let Ok(message) = receiver.recv() {
         match message {
             Message::Line(line) => {
-                let _ = std::io::stderr().write_all(line.as_bytes());
+                if !live::print_above(line.trim_end()) {
+                    let _ = std::io::stderr().write_all(line.as_bytes());
+                }
             }
             Message::Flush(done) => {
                 let _ = done.send(());

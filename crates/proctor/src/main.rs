@@ -34,15 +34,12 @@ fn main() -> ExitCode {
         return ExitCode::from(written.map_or_else(|failure| failure.code, |()| 0));
     }
     allocator::keep_little();
+    output::choose_colours();
     // A file-size limit is an error of a write, not a reason to die.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
     logging::install(programs::log_prefix(&arguments));
     if let Some(code) = programs::run(&arguments) {
         return code;
-    }
-    if let Some(name) = commands::names::called_as(&arguments) {
-        output::error(&format!("this build cannot be `{name}`: start it as `proctor`"));
-        return ExitCode::from(FAILED);
     }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,

@@ -1,6 +1,8 @@
 //! Output for people: calm text; data on stdout, everything else on stderr. Colours are always written and taken away again by the
 //! stream unless it is a terminal that shows them.
 
+pub mod live;
+
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
@@ -11,6 +13,15 @@ use proctor_core::json::Json;
 use crate::failure::Failure;
 
 pub use proctor_core::printable::shown;
+
+/// Turns colours off on terminals that only show text (`TERM=dumb`), which `anstream` would colour wherever `CI` is set.
+/// `CLICOLOR_FORCE` still holds.
+pub fn choose_colours() {
+    let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    if !forced && std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+        anstream::ColorChoice::Never.write_global();
+    }
+}
 
 /// Prints a line of data. A reader that has gone away ends the command quietly.
 pub fn data(line: impl Display) -> Result<(), Failure> {
@@ -23,14 +34,19 @@ pub fn data(line: impl Display) -> Result<(), Failure> {
 
 /// Prints a line to stderr.
 pub fn note(line: &str) {
-    let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{} {line}", "proctor:".dimmed());
+    talk(&format!("{} {line}", "proctor:".dimmed()));
 }
 
 /// Prints an error to stderr.
 pub fn error(line: &str) {
-    let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{} {line}", "error:".red());
+    talk(&format!("{} {line}", "error:".red()));
+}
+
+/// Prints a line to stderr, above the live line if there is one.
+fn talk(line: &str) {
+    if !live::print_above(line) {
+        let _ = writeln!(anstream::stderr().lock(), "{line}");
+    }
 }
 
 /// Talk on stderr as it is, for programs that are not called `proctor`.

@@ -2,6 +2,7 @@
 
 pub mod aa_gateway;
 pub mod aa_runtime;
+pub mod agentcli;
 pub mod attest_engine;
 
 use std::ffi::OsString;
@@ -15,6 +16,7 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
     match name {
         "aa-gateway" => Some(aa_gateway::run(rest)),
         "aa-runtime" => Some(aa_runtime::run(rest)),
+        "agentcli" => Some(agentcli::run(rest)),
         "attest-engine" => Some(attest_engine::run(rest)),
         _ => None,
     }
@@ -28,7 +30,9 @@ pub fn log_prefix(arguments: &[OsString]) -> &'static str {
 
 /// Whether `--version` is asked of a program that answers it by itself.
 pub fn says_its_version(name: &OsString) -> bool {
-    Path::new(name).file_name().is_some_and(|name| name == "aa-gateway" || name == "aa-runtime")
+    Path::new(name)
+        .file_name()
+        .is_some_and(|name| name == "aa-gateway" || name == "aa-runtime" || name == "agentcli")
 }
 
 /// The flags of a program, or the exit code: after help, version, or invalid flags.

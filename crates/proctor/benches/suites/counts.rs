@@ -1,42 +1,6 @@
-//! Amount of work.
+//! Numbers of repetitions.
 
-use crate::failure::Failure;
-
-/// Amount of work, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// Enough for numbers to publish.
-    Full,
-    /// Enough to see an order of magnitude.
-    Quick,
-    /// Enough to see that it works; no numbers.
-    Check,
-}
-
-impl Extent {
-    /// Reads the words of the command line; nothing if there is nothing to do.
-    pub fn read(words: impl Iterator<Item = String>) -> Result<Option<Extent>, Failure> {
-        let words: Vec<String> = words.collect();
-        let has = |flag: &str| words.iter().any(|word| word == flag);
-        // `cargo bench` says so; `cargo test` gives the words that are meant for its own harness.
-        if !["--bench", "--quick", "--check"].iter().any(|flag| has(flag)) {
-            let mut filters = words.iter().filter(|word| !word.starts_with('-')).peekable();
-            let wanted = filters.peek().is_none() || filters.any(|filter| "suites_bench".contains(filter));
-            return Ok((wanted && !has("--list")).then_some(Extent::Check));
-        }
-        let known = ["--bench", "--quick", "--check"];
-        if let Some(other) = words.iter().find(|word| !known.contains(&word.as_str())) {
-            return Err(format!("`{other}` is not known").into());
-        }
-        Ok(Some(if has("--check") {
-            Extent::Check
-        } else if has("--quick") {
-            Extent::Quick
-        } else {
-            Extent::Full
-        }))
-    }
-}
+use crate::extent::Extent;
 
 /// Numbers of repetitions.
 pub struct Counts {
@@ -54,6 +18,8 @@ pub struct Counts {
     pub scale: [usize; 2],
     /// Tests of the suites that are compared by memory.
     pub memory: [usize; 2],
+    /// Runs on record before the gate is started.
+    pub recorded: usize,
 }
 
 impl Counts {
@@ -68,6 +34,7 @@ impl Counts {
                 starts: 60,
                 scale: [100, 1_000],
                 memory: [100, 10_000],
+                recorded: 10_000,
             },
             Extent::Quick => Counts {
                 rounds: 5,
@@ -77,6 +44,7 @@ impl Counts {
                 starts: 20,
                 scale: [100, 1_000],
                 memory: [100, 10_000],
+                recorded: 10_000,
             },
             Extent::Check => Counts {
                 rounds: 1,
@@ -86,6 +54,7 @@ impl Counts {
                 starts: 1,
                 scale: [2, 10],
                 memory: [100, 120],
+                recorded: 5,
             },
         }
     }

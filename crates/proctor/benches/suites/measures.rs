@@ -19,6 +19,7 @@ pub fn all(counts: &Counts) -> Result<Table, Failure> {
     one_test(&ground, counts, &mut table)?;
     scale(&ground, counts, &mut table)?;
     memory(&ground, counts, &mut table)?;
+    history(counts, &mut table)?;
     Ok(table)
 }
 
@@ -145,6 +146,27 @@ fn memory(ground: &Ground, counts: &Counts, table: &mut Table) -> Result<(), Fai
         &format!("{} ({times:.2} × floor)", megabytes(measured)),
         &format!("{} ({few} tests)", megabytes(floor)),
         &Goal::Of("at most 1.3 × that of 100 tests", times <= 1.3),
+    );
+    Ok(())
+}
+
+fn history(counts: &Counts, table: &mut Table) -> Result<(), Failure> {
+    let (fresh, old) = (Ground::new()?, Ground::new()?);
+    // The first gate makes the state directory.
+    fresh.gate()?;
+    old.gate()?;
+    old.time(Size::Small(counts.recorded), "nop", &["--parallel", "8"])?;
+    let (mut floors, mut measured) = (Vec::new(), Vec::new());
+    for _ in 0..counts.starts {
+        floors.push(fresh.gate()?);
+        measured.push(old.gate()?);
+    }
+    let (floor, measured) = (median(&mut floors), median(&mut measured));
+    table.row(
+        &format!("`proctor gate` on one line, after {} runs", counts.recorded),
+        &format!("{} ({:.2} × floor)", millis(measured), ratio(measured, floor)),
+        &format!("{} (a fresh ledger)", millis(floor)),
+        &Goal::Of("at most 1.2 × with a fresh ledger", ratio(measured, floor) <= 1.2),
     );
     Ok(())
 }

@@ -6,6 +6,15 @@ use clap::Subcommand;
 
 use super::SandboxArg;
 
+/// A kind of message that can be validated.
+fn message_kind(word: &str) -> Result<String, &'static str> {
+    match word {
+        "request" | "response" | "event" => Ok(word.to_owned()),
+        "suite" => Err("suites are checked by `proctor test FILE --check`"),
+        _ => Err("known are request, response and event"),
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum AtpCommand {
     /// Print the JSON Schema of requests, responses, events or suites.
@@ -21,8 +30,8 @@ pub enum AtpCommand {
     /// Check a message; exit 0 if it is valid, with or without warnings, 10 if not.
     #[command(after_help = "Example:\n  proctor atp validate response response.json")]
     Validate {
-        /// The kind of message.
-        #[arg(value_parser = ["request", "response", "event"])]
+        /// The kind of message: request, response or event.
+        #[arg(value_parser = message_kind)]
         kind: String,
         /// File with the message, `-` for stdin. Events may be several, one a line.
         file: PathBuf,

@@ -29,7 +29,10 @@ const GROUPS: &[(&str, &[(&str, &str)])] = &[
         "Test",
         &[
             ("policy", "Lint, try and test policies"),
-            ("test", "Run a suite of tests against an agent; exit 0 if it passes, 10 if not"),
+            (
+                "test",
+                "Run a suite of tests against an agent; exit 0 if it passes, 10 if not, 13 if undecided, 130 on interrupt",
+            ),
             ("runs", "List, show, compare and export suite runs"),
             ("atp", "Validate messages of the Agent Test Protocol, print its schemas, and check agents"),
             (
@@ -41,6 +44,7 @@ const GROUPS: &[(&str, &[(&str, &str)])] = &[
     (
         "Operate",
         &[
+            ("manifest", "Validate, compile, plan, apply and run workflow manifests"),
             ("names", "Link this binary under the program names that other tools start"),
             ("completion", "Print a shell completion script"),
             ("help", "Print this message or the help of a command"),
@@ -61,6 +65,13 @@ pub(super) fn root_template() -> String {
     }
     template.push_str("Options:\n{options}{after-help}");
     template
+}
+
+/// The end of the help of `manifest`, whose commands clap does not know.
+pub(super) fn of_manifest() -> String {
+    let commands = proctor_door_agentcli::arguments::overview();
+    let more = "Options of one: proctor manifest help COMMAND";
+    format!("Words:\n{commands}\n\n{more}\n\nExample:\n  proctor manifest describe manifest")
 }
 
 #[cfg(test)]
@@ -99,7 +110,7 @@ mod tests {
     fn the_help_of_every_command_ends_with_an_example_of_it() {
         fn check(command: &Command, path: &str) {
             let example = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(example.starts_with("Example:\n  ") && example.contains(path), "`{path}`: `{example}`");
+            assert!(example.contains("Example:\n  ") && example.contains(path), "`{path}`: `{example}`");
             for subcommand in command.get_subcommands() {
                 check(subcommand, &format!("{path} {}", subcommand.get_name()));
             }

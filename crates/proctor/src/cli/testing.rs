@@ -39,7 +39,7 @@ pub const LAST: &str = "last";
 
 #[derive(Debug, Args)]
 pub struct TestArgs {
-    /// Suite of tests, as YAML or JSON.
+    /// Suite of tests, as YAML or JSON; `proctor atp schema suite` prints its format.
     #[arg(required_unless_present = "init")]
     pub suite: Option<PathBuf>,
     // The flag of the same name that other commands have; there it is the name of the caller.
@@ -95,8 +95,8 @@ pub struct TestArgs {
     /// Load the suite, report its mistakes, and run nothing.
     #[arg(long)]
     pub check: bool,
-    /// Write a first suite and an agent that passes it into a folder.
-    #[arg(long, value_name = "DIR", conflicts_with = "suite")]
+    /// Write a first suite and an agent that passes it into a folder (default: first).
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "first", conflicts_with = "suite")]
     pub init: Option<PathBuf>,
     /// Exit 13 instead of 10 if nothing failed, but something could not be evaluated.
     #[arg(long)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use owo_colors::OwoColorize;
 use proctor_core::json::Json;
-use proctor_runner::agent_check::{Around, CheckReport, Outcome as DutyOutcome, check_agent};
+use proctor_runner::agent_check::{Around, CheckReport, Outcome as DutyOutcome, check_agent, refuse_unknown};
 use proctor_runner::suite::schema::SCHEMA as SUITE_SCHEMA;
 use proctor_system::SystemRandomness;
 use proctor_wire::atp::validate::{Kind, MAX_FILE, validate};
@@ -19,6 +19,9 @@ use crate::output::{self, shown};
 
 /// Width of a reason, which repeats what an agent said.
 const REASON_WIDTH: usize = 300;
+
+/// Lines of the standard error of an agent that does not work.
+const LAST_LINES: usize = 10;
 
 pub(super) fn run(context: &Context, directory: &Path, command: &AtpCommand) -> Outcome {
     match command {
@@ -80,6 +83,9 @@ fn check(
     address: &str,
     (timeout, mode, network): (Duration, SandboxArg, bool),
 ) -> Outcome {
+    if !context.config.test_agents.iter().any(|(name, _)| name == address) {
+        refuse_unknown(address).map_err(|error| Failure::from(error.to_string()))?;
+    }
     let agent = test::resolve_agent(context, address, &[], directory)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
@@ -101,15 +107,19 @@ fn check(
 }
 
 fn print(report: &CheckReport) -> Result<(), Failure> {
-    for result in &report.results {
+    for result in report.results.iter().filter(|result| result.outcome != DutyOutcome::NotTried) {
         let word = format!("{:<14}", result.outcome.word());
         let word = match result.outcome {
             DutyOutcome::Passed => word.green().to_string(),
             DutyOutcome::Failed(_) => word.red().to_string(),
-            DutyOutcome::NotApplicable(_) => output::dim(&word),
+            DutyOutcome::NotApplicable(_) | DutyOutcome::NotTried => output::dim(&word),
         };
         let reason = result.outcome.reason().map(|reason| format!(": {}", shown(reason, REASON_WIDTH)));
         output::data(format!("{word}  {}{}", result.duty.text(), reason.unwrap_or_default()))?;
     }
+    for line in report.last_lines.iter().rev().take(LAST_LINES).rev() {
+        output::data(format!("  | {}", shown(line, REASON_WIDTH)))?;
+    }
+    report.not_tried().map_or(Ok(()), output::data)?;
     output::data(report.summary())
 }

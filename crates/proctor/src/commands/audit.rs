@@ -80,7 +80,7 @@ fn tail(context: &Context, arguments: &FilterArgs, lines: usize, follow: bool) -
 pub(super) fn trust(context: &Context) -> Result<Option<Trust>, Failure> {
     let Some(file) = &context.config.trusted else { return Ok(None) };
     let text = std::fs::read_to_string(file).map_err(|error| Failure::io(file, &error))?;
-    let trust = text.parse().map_err(|error| Failure::from(format!("{}: {error}", file.display())))?;
+    let trust = text.parse().map_err(|error| Failure::from(format!("{}:{error}", file.display())))?;
     Ok(Some(trust))
 }
 

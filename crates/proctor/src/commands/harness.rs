@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Context, serve};
 use crate::access::{AHP, Access, Owner};
 use crate::config::Config;
-use crate::failure::{Failure, OK, Outcome};
+use crate::failure::{Failure, Outcome, all_on_record};
 use proctor_engine::policy_watch;
 
 /// Requests that wait for the owner at a time; then stdin is not read further.
@@ -43,17 +43,31 @@ pub(super) fn run(context: &Context) -> Outcome {
             watcher.cancel();
             signal
         });
-        let owner = serve_connection(&context.config, first, &stop).await;
+        let served = serve_connection(&context.config, first, &stop).await;
         let signal = if stop.is_cancelled() { signal.await.ok() } else { None };
-        Ok::<_, Failure>((owner, signal))
+        Ok::<_, Failure>((served, signal))
     });
-    let (owner, signal) = ended?;
-    if let Some(owner) = owner {
+    let (served, signal) = ended?;
+    let mut unrecorded = 0;
+    if let Some(owner) = served.owner {
         proctor_engine::owner::drain_commands();
-        owner.engine.finish();
+        unrecorded = owner.engine.finish();
     }
     runtime.shutdown_background();
-    Ok(signal.map_or(OK, |signal| u8::try_from(128 + signal).unwrap_or(1)))
+    match (signal, served.ended) {
+        (Some(signal), _) => Ok(u8::try_from(128 + signal).unwrap_or(1)),
+        // A reader that goes away is no failure of this program.
+        (None, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::from(format!("stdin or stdout: {}", proctor_system::describe(&error))))
+        }
+        (None, _) => all_on_record(unrecorded),
+    }
+}
+
+/// Result of serving stdin: the owner, if this process became it, and the error that ended the stream, if one did.
+struct Served {
+    owner: Option<Owner>,
+    ended: io::Result<()>,
 }
 
 /// Decider: this process, or the owner that it relays to.
@@ -80,30 +94,31 @@ fn open(config: &Config) -> Result<Backend, Failure> {
     }
 }
 
-/// Serves stdin until it ends. Returns the owner, if this process became it.
-async fn serve_connection(config: &Config, first: Backend, stop: &CancellationToken) -> Option<Owner> {
+/// Serves stdin until it ends.
+async fn serve_connection(config: &Config, first: Backend, stop: &CancellationToken) -> Served {
     let (input, mut output) = (stdio::input(), stdio::output());
     let mut lines = Lines::new(input, MAX_MESSAGE);
     let mut backend = first;
     loop {
         match backend {
             Backend::Own(owner) => {
-                serve_own(&owner, lines, output, stop).await;
-                return Some(owner);
+                let ended = serve_own(&owner, lines, output, stop).await;
+                return Served { owner: Some(owner), ended };
             }
             Backend::Relay(stream, early) => {
                 let relayed = relay(config, stream, early, &mut lines, &mut output, stop).await;
                 match relayed {
-                    Ok(Ended::Input) => return None,
+                    Ok(Ended::Input) => return Served { owner: None, ended: Ok(()) },
                     Ok(Ended::Owner) => log::info!("the owner of the state directory is gone"),
-                    Err(error) => {
-                        log::info!("stdout is gone: {error}");
-                        return None;
-                    }
+                    Err(error) => return Served { owner: None, ended: Err(error) },
                 }
             }
         }
-        backend = reopen(config, &mut lines, &mut output, stop).await?;
+        backend = match reopen(config, &mut lines, &mut output, stop).await {
+            Ok(Some(backend)) => backend,
+            Ok(None) => return Served { owner: None, ended: Ok(()) },
+            Err(error) => return Served { owner: None, ended: Err(error) },
+        };
     }
 }
 
@@ -113,7 +128,7 @@ async fn reopen(
     lines: &mut Lines<StandardInput>,
     output: &mut StandardOutput,
     stop: &CancellationToken,
-) -> Option<Backend> {
+) -> io::Result<Option<Backend>> {
     let try_again = |config: Config| {
         tokio::task::spawn_blocking(move || {
             open(&config).inspect_err(|failure| {
@@ -126,15 +141,15 @@ async fn reopen(
     loop {
         tokio::select! {
             opened = &mut opening => match opened {
-                Ok(Ok(backend)) => return Some(backend),
+                Ok(Ok(backend)) => return Ok(Some(backend)),
                 _ => opening = try_again(config.clone()),
             },
-            line = lines.next() => match line {
-                Ok(Some(Line::Text(text))) => block(&text, output).await.ok()?,
-                Ok(Some(Line::TooLong(_))) => say_too_long(output).await.ok()?,
-                Ok(None) | Err(_) => return None,
+            line = lines.next() => match line? {
+                Some(Line::Text(text)) => block(&text, output).await?,
+                Some(Line::TooLong(_)) => say_too_long(output).await?,
+                None => return Ok(None),
             },
-            () = stop.cancelled() => return None,
+            () = stop.cancelled() => return Ok(None),
         }
     }
 }
@@ -144,15 +159,11 @@ async fn serve_own(
     lines: Lines<StandardInput>,
     output: StandardOutput,
     stop: &CancellationToken,
-) {
+) -> io::Result<()> {
     let (buffered, input) = lines.into_parts();
     let reader = io::Cursor::new(buffered).chain(input);
     let limits = StreamLimits::stdio();
-    let served =
-        owner.ahp.server().serve_stream_until(Peer::this_process(), reader, output, &limits, stop).await;
-    if let Err(error) = served {
-        log::info!("the stream ended: {error}");
-    }
+    owner.ahp.server().serve_stream_until(Peer::this_process(), reader, output, &limits, stop).await
 }
 
 enum Ended {
@@ -188,6 +199,7 @@ async fn relay(
     let (sender, receiver) = tokio::sync::mpsc::channel(WINDOW);
     let mut writer = tokio::spawn(pass_on(receiver, writing));
     let mut ended = false;
+    let mut unreadable = None;
     let mut unsent: Option<Bytes> = None;
     let outcome = loop {
         if ended && unsent.is_none() && waiting.is_empty() {
@@ -217,7 +229,11 @@ async fn relay(
                     unsent = Some(line);
                 }
                 Ok(Some(Line::TooLong(_))) => say_too_long(output).await?,
-                Ok(None) | Err(_) => ended = true,
+                Ok(None) => ended = true,
+                Err(error) => {
+                    unreadable = Some(error);
+                    ended = true;
+                }
             },
             _ = &mut writer => break Ended::Owner,
             () = stop.cancelled(), if !ended => ended = true,
@@ -228,7 +244,7 @@ async fn relay(
         // Notifications may still be on their way.
         drop(sender);
         let _ = tokio::time::timeout(most, writer).await;
-        return Ok(Ended::Input);
+        return unreadable.map_or(Ok(Ended::Input), Err);
     }
     writer.abort();
     // What the owner did not answer is answered closed: an agent must not wait for ever, nor take silence for a yes.

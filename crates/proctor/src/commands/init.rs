@@ -118,6 +118,13 @@ pub(super) fn make_credential(
     }
     let key = if file.exists() {
         let key = read_key(file)?;
+        if let Some(name) = name.filter(|name| *name != key.name()) {
+            return Err(Failure::from(format!(
+                "{} is the credential of `{}`; for `{name}` name another file with `--credential`",
+                file.display(),
+                key.name()
+            )));
+        }
         did.push(format!("found approver credential {} of `{}`", file.display(), key.name()));
         key
     } else {

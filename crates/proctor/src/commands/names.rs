@@ -9,16 +9,7 @@ use crate::failure::{Failure, OK, Outcome};
 use crate::output;
 
 /// Programs that other people's software spawns, and that this build can be. `proctor` itself is always one.
-pub const PROGRAMS: &[&str] = &["proctor", "attest-engine", "aa-gateway", "aa-runtime"];
-
-/// Names under which other people's software starts a program. A build that cannot be one of them says so instead of guessing.
-const KNOWN_NAMES: &[&str] = &["attest-engine", "agentcli", "aa-gateway", "aa-runtime"];
-
-/// The name of a program that this build was started as but cannot be.
-pub fn called_as(arguments: &[std::ffi::OsString]) -> Option<&'static str> {
-    let name = Path::new(arguments.first()?).file_name()?.to_str()?;
-    KNOWN_NAMES.iter().find(|known| **known == name && !PROGRAMS.contains(known)).copied()
-}
+pub const PROGRAMS: &[&str] = &["proctor", "attest-engine", "agentcli", "aa-gateway", "aa-runtime"];
 
 pub(super) fn run(context: &Context, dir: Option<&Path>, attest: Option<&str>) -> Outcome {
     let program = std::env::current_exe().map_err(|error| Failure::from(error.to_string()))?;

@@ -22,6 +22,7 @@ use proctor_core::time::{Clock, Timestamp};
 use proctor_policy::document::YAML_LIMITS;
 use proctor_policy::policy::Policy;
 use proctor_policy::state::State;
+use proctor_yaml::Value;
 
 use super::Context;
 use super::action_args::{self, Described};
@@ -45,8 +46,6 @@ enum TestFileError {
     NoCases,
     #[error("there is no case: nothing would be tested")]
     Empty,
-    #[error("case {number}: {source}")]
-    Case { number: usize, source: Box<TestFileError> },
     #[error("`name` says what the case shows")]
     NoName,
     #[error("`steps` is a list")]
@@ -84,9 +83,9 @@ pub(super) fn run(context: &Context, file: &Path) -> Outcome {
     let shown = file.display().to_string();
     let text =
         policy_files::read_bounded(file).map_err(|error| Failure::from(format!("{shown}: {error}")))?;
-    let value = proctor_yaml::parse(&text, &YAML_LIMITS)
-        .map_err(|errors| Failure::list(errors.iter().map(|error| format!("{shown}:{error}"))))?
-        .to_json();
+    let root = proctor_yaml::parse(&text, &YAML_LIMITS)
+        .map_err(|errors| Failure::list(errors.iter().map(|error| format!("{shown}:{error}"))))?;
+    let value = root.to_json();
     let wrong = |problem: TestFileError| Failure::from(format!("{shown}: {problem}"));
     known(&value, &["policy", "cases"], "the file").map_err(wrong)?;
     let policy = match value.get("policy").and_then(Json::as_str) {
@@ -97,15 +96,20 @@ pub(super) fn run(context: &Context, file: &Path) -> Outcome {
         }
         None => load_policy(&context.config.engine)?,
     };
-    let cases = value.get("cases").and_then(Json::as_array).ok_or_else(|| wrong(TestFileError::NoCases))?;
-    let cases: Vec<Case> = cases
-        .iter()
-        .enumerate()
-        .map(|(index, case)| {
-            let in_case = |source| TestFileError::Case { number: index + 1, source: Box::new(source) };
-            read_case(case).map_err(|source| wrong(in_case(source)))
-        })
-        .collect::<Result<_, _>>()?;
+    let Some((_, Value::List(nodes))) = root.entry("cases").map(|(key, node)| (key, &node.value)) else {
+        return Err(wrong(TestFileError::NoCases));
+    };
+    let (mut cases, mut mistakes) = (Vec::new(), Vec::new());
+    for (number, node) in (1..).zip(nodes) {
+        match read_case(&node.to_json()) {
+            Ok(case) => cases.push(case),
+            Err(problem) => mistakes
+                .push(format!("{shown}:{}:{}: case {number}: {problem}", node.at.line, node.at.column)),
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(Failure::list(mistakes));
+    }
     if cases.is_empty() {
         return Err(wrong(TestFileError::Empty));
     }

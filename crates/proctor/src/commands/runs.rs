@@ -15,14 +15,15 @@ pub(super) fn run(context: &Context, command: &RunsCommand) -> Outcome {
     let result = |named: &str| test::store::recorded(context, named);
     match command {
         RunsCommand::List { limit } => {
-            let reader = open_reader(&context.config.engine.state)?;
-            let runs = history::list(&reader, *limit)?;
+            let state = &context.config.engine.state;
+            // Before the first suite run there may be no state directory.
+            let runs = if state.exists() { history::list(&open_reader(state)?, *limit)? } else { Vec::new() };
             if context.json {
                 output::data(Json::from(runs.iter().map(SuiteRun::to_json).collect::<Vec<_>>()))?;
                 return Ok(OK);
             }
             if runs.is_empty() {
-                output::note("no suite run is on record; `proctor test` makes one");
+                output::note("no suite run yet: `proctor test` records them");
             }
             for run in &runs {
                 output::data(line(run))?;
@@ -32,7 +33,7 @@ pub(super) fn run(context: &Context, command: &RunsCommand) -> Outcome {
         RunsCommand::Show { run } => {
             let result = result(run)?;
             if context.json {
-                output::data(result.to_json())?;
+                output::data(result.document())?;
             } else {
                 test::listing::print(&result)?;
             }
@@ -41,7 +42,7 @@ pub(super) fn run(context: &Context, command: &RunsCommand) -> Outcome {
         RunsCommand::Export { run, report } => {
             let result = result(run)?;
             if report.is_empty() {
-                output::data(result.to_json())?;
+                output::data(result.document())?;
             }
             test::report::write(report, &result)?;
             Ok(OK)

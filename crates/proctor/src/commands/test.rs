@@ -5,9 +5,9 @@ pub(super) mod report;
 pub(super) mod store;
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
@@ -16,20 +16,23 @@ use proctor_policy::scan::Scanner;
 use proctor_runner::agent::{self, Agent, AgentSpec, resolve};
 use proctor_runner::isolation::check_files;
 use proctor_runner::judging::Judges;
+use proctor_runner::recording::{AnnouncedRuns, StartedRun};
 use proctor_runner::results::{SuiteResult, TestResult};
 use proctor_runner::run::Surroundings;
 use proctor_runner::suite::{
-    LoadOptions, Partition, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load, locate,
+    LoadOptions, Partition, PathKind, SUITE_LIMITS, SecretFinding, Suite, TagFilter, load, locate,
 };
-use proctor_runner::suite_run::{Options, run_suite};
-use proctor_runs::EngineJudges;
-use proctor_sandbox::{Features, Mode, Sandbox, private_paths, sweep};
+use proctor_runner::suite_run::{Bench, Options, run_suite};
+use proctor_runs::{DeciderSource, EngineJudges};
+use proctor_sandbox::{Features, Mode, Protection, Sandbox, homes, private_paths, sweep};
 use proctor_system::{SystemClock, SystemRandomness};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use super::Context;
 use crate::cli::{SandboxArg, TestArgs};
 use crate::failure::{Failure, OK, Outcome};
-use crate::output;
+use crate::output::{self, live};
 use crate::programs::attest_engine::variable;
 
 /// Variable with kernel features that the sandbox leaves unused, to see what a system without them gives.
@@ -40,10 +43,12 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> 
         return init(folder);
     }
     let path = arguments.suite.as_deref().unwrap_or(Path::new(""));
-    let (suite, digest) = read_suite(path)?;
+    let (suite, digest) = read_suite(path, directory)?;
+    let suite = Arc::new(suite);
     let selected = select(&suite, arguments)?;
     if arguments.check {
-        let text = format!("{}: {} tests, {} selected", path.display(), suite.tests.len(), selected.len());
+        let noun = if suite.tests.len() == 1 { "test" } else { "tests" };
+        let text = format!("{}: {} {noun}, {} selected", path.display(), suite.tests.len(), selected.len());
         let json = Json::object()
             .with("suite", suite.name.as_str())
             .with("tests", suite.tests.len())
@@ -52,31 +57,39 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &TestArgs) -> 
         return Ok(OK);
     }
     let agents = agents(context, &suite, directory, arguments)?;
+    let agents: Vec<Arc<Agent>> = agents.into_iter().map(Arc::new).collect();
     let mut reports = report::Reports::open(context, arguments, &suite, &selected, agents.len())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::from(format!("the runtime cannot be started: {error}")))?;
     let suite_file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // Once for all agents: a second owner of the state directory would be a stranger to the first.
+    let source = store::source(context)?;
     let mut results: Vec<SuiteResult> = Vec::new();
     for agent in &agents {
         let mut finished = |test: &TestResult| reports.finished(&agent.name, test);
         let selected = selected.clone();
         let plan = Plan { suite: &suite, suite_file: suite_file.clone(), digest, selected, agent };
-        results.push(runtime.block_on(execute(context, directory, arguments, plan, &mut finished))?);
+        let run = execute(context, directory, arguments, &source, plan, &mut finished);
+        results.extend(runtime.block_on(run)?);
         if results.iter().any(|result| result.is_interrupted) {
             break;
         }
+    }
+    if results.is_empty() {
+        // Nothing was to be run again.
+        return Ok(OK);
     }
     reports.finish(context.json, arguments, results)
 }
 
 /// A suite run that is about to begin.
 struct Plan<'p> {
-    suite: &'p Suite,
+    suite: &'p Arc<Suite>,
     suite_file: PathBuf,
     digest: Digest,
     selected: Vec<usize>,
-    agent: &'p Agent,
+    agent: &'p Arc<Agent>,
 }
 
 fn init(folder: &Path) -> Outcome {
@@ -88,7 +101,7 @@ fn init(folder: &Path) -> Outcome {
     Ok(OK)
 }
 
-fn read_suite(path: &Path) -> Result<(Suite, Digest), Failure> {
+fn read_suite(path: &Path, directory: &Path) -> Result<(Suite, Digest), Failure> {
     let length = std::fs::metadata(path).map_err(|error| Failure::io(path, &error))?.len();
     if length > SUITE_LIMITS.source_bytes as u64 {
         return Err(Failure::from(format!(
@@ -104,7 +117,9 @@ fn read_suite(path: &Path) -> Result<(Suite, Digest), Failure> {
         Some(SecretFinding { kind: finding.kind.name().to_owned(), offset: finding.offset })
     };
     let environment = |name: &str| std::env::var(name).ok();
-    let loaded = load(&source, &LoadOptions::new(&environment, &scan));
+    let folder = path.parent().map_or_else(|| directory.to_owned(), |folder| directory.join(folder));
+    let paths = |written: &str| PathKind::of(&locate(written, &folder, directory, &|path| path.exists()));
+    let loaded = load(&source, &LoadOptions::new(&environment, &scan).with_paths(&paths));
     let loaded = loaded.map_err(|mistakes| {
         Failure::list(mistakes.iter().map(|mistake| format!("{}:{mistake}", path.display())))
     })?;
@@ -149,7 +164,7 @@ fn agents(
         (true, _) => arguments.agent.iter().map(String::as_str).collect(),
         (false, [only]) => vec![only.name.as_str()],
         (false, _) => {
-            return Err("name the agent under test: `--agent NAME` or `--agent stdio:COMMAND`".into());
+            return Err(agent::unnamed(&suite.agents).into());
         }
     };
     if given.len() > 2 {
@@ -176,28 +191,26 @@ pub(super) fn resolve_agent(
             directory: context.config.file.as_deref().and_then(Path::parent),
         },
     };
-    resolve(given, named, &around).map_err(|error| Failure::from(format!("agent: {error}")))
+    let agent = resolve(given, named, &around).map_err(|error| Failure::from(format!("agent: {error}")))?;
+    for warning in agent::warnings(given, &agent, &around) {
+        output::note(&format!("agent: {warning}"));
+    }
+    Ok(agent)
 }
 
 async fn execute(
     context: &Context,
     directory: &Path,
     arguments: &TestArgs,
+    source: &DeciderSource,
     plan: Plan<'_>,
     finished: &mut dyn FnMut(&TestResult),
-) -> Result<SuiteResult, Failure> {
+) -> Result<Option<SuiteResult>, Failure> {
     let Plan { suite, suite_file, digest, selected, agent } = plan;
     let scratch = scratch()?;
     // Other agents may never start a program; trying the sandbox out would cost them more than everything else.
     let sandbox = sandbox(arguments.sandbox, &scratch, matches!(agent.spec, AgentSpec::Process(_)))?;
-    let (interrupt, interrupted) = tokio::sync::watch::channel(false);
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            let _ = interrupt.send(true);
-            // Kept, so that receivers go on waiting instead of seeing a closed channel.
-            interrupt.closed().await;
-        }
-    });
+    let interrupted = interrupts()?;
     let mut options = Options {
         selected,
         runs: arguments.runs,
@@ -206,14 +219,17 @@ async fn execute(
         retries: arguments.retries,
         known: HashMap::new(),
     };
-    let store = store::open(context, arguments, (suite, digest), agent, &mut options)?;
+    let store = store::open(context, arguments, source, (&**suite, digest), agent, &mut options)?;
+    let Some(store) = store else { return Ok(None) };
     let suite_directory = suite_file.parent().unwrap_or(directory).to_owned();
     let mut hidden = hidden(context, &suite_file);
+    // What reports say of a suite is the suite.
+    hidden.extend(report::files(arguments));
     // Other runs; the folder of a run itself stays within its reach.
     hidden.push(scratch.clone());
     let locate = |written: &str| locate(written, &suite_directory, directory, &|path| path.exists());
     hidden.extend(check_files(&suite.tests, &locate, &agent.files()));
-    let around = Surroundings {
+    let around = Arc::new(Surroundings {
         sandbox,
         hidden,
         scratch,
@@ -223,13 +239,61 @@ async fn execute(
         interrupted,
         endpoints: Some(store.clone()),
         judges: judges(suite)?,
-        recorder: Some(store.clone()),
+        prices: proctor_policy::prices::list_price_usd,
+        recorder: Some(Arc::new(AnnouncedRuns { recorder: store.clone(), announce: show_run })),
+    });
+    let bench = Bench {
+        suite: Arc::clone(suite),
+        agent: Arc::clone(agent),
+        around,
+        randomness: Arc::new(SystemRandomness),
     };
     store.suite_started().await?;
-    let result = run_suite(suite, agent, &options, &around, &SystemRandomness, finished).await;
+    let shown = live::Live::start(options.selected.len());
+    let result = run_suite(&bench, &options, finished).await;
+    drop(shown);
     store.suite_ended(&result).await?;
     output::note(&format!("recorded as suite run {}", store.id()));
-    Ok(result)
+    Ok(Some(result))
+}
+
+/// The signal that stopped the suite run; 0 if none did.
+static STOPPED_BY: AtomicU8 = AtomicU8::new(0);
+
+/// Exit code of a suite run that a signal stopped.
+pub(super) fn stopped_code() -> u8 {
+    match STOPPED_BY.load(Ordering::Acquire) {
+        0 => 130,
+        signal => 128 + signal,
+    }
+}
+
+/// Becomes true at the first SIGINT, SIGTERM or SIGHUP: runs end, and reports of what was done are written.
+fn interrupts() -> Result<watch::Receiver<bool>, Failure> {
+    let failed = |error: std::io::Error| Failure::from(format!("signals cannot be caught: {error}"));
+    let caught = |kind: SignalKind| signal(kind).map_err(failed);
+    let mut int = caught(SignalKind::interrupt())?;
+    let mut term = caught(SignalKind::terminate())?;
+    let mut hup = caught(SignalKind::hangup())?;
+    let (interrupt, interrupted) = watch::channel(false);
+    tokio::spawn(async move {
+        let kind = tokio::select! {
+            _ = int.recv() => SignalKind::interrupt(),
+            _ = term.recv() => SignalKind::terminate(),
+            _ = hup.recv() => SignalKind::hangup(),
+        };
+        STOPPED_BY.store(u8::try_from(kind.as_raw_value()).unwrap_or_default(), Ordering::Release);
+        live::with(proctor_report::LiveLine::interrupt);
+        let _ = interrupt.send(true);
+        // Kept, so that receivers go on waiting instead of seeing a closed channel.
+        interrupt.closed().await;
+    });
+    Ok(interrupted)
+}
+
+/// Shows a run that begins on the live line.
+fn show_run(run: StartedRun<'_>) {
+    live::with(|live| live.started(&run.test.id, &run.test.name, (run.identity.number, run.identity.total)));
 }
 
 /// Judges and the assertion engine, if a test needs them: opening their history takes time.
@@ -254,7 +318,11 @@ pub(super) fn sandbox(mode: SandboxArg, scratch: &Path, starts_programs: bool) -
     let without = std::env::var(WITHOUT_FEATURES).unwrap_or_default();
     let features =
         Features::all_but(&without).map_err(|error| Failure::from(format!("{WITHOUT_FEATURES}: {error}")))?;
-    let sandbox = Sandbox::deferred(mode, features, scratch);
+    let mut sandbox = Sandbox::deferred(mode, features, scratch);
+    if user_homes().is_empty() {
+        sandbox =
+            sandbox.lacking(Protection::HiddenPaths, "neither HOME nor the account names a home folder");
+    }
     if starts_programs || mode == Mode::Require {
         let tried = sandbox.try_out();
         let protections =
@@ -264,6 +332,10 @@ pub(super) fn sandbox(mode: SandboxArg, scratch: &Path, starts_programs: bool) -
         }
     }
     Ok(sandbox)
+}
+
+fn user_homes() -> Vec<PathBuf> {
+    homes(std::env::var_os("HOME").as_deref(), &std::env::current_dir().unwrap_or_default())
 }
 
 /// Folder for the runs' folders, private to this user. What a killed process left there is removed.
@@ -276,11 +348,9 @@ pub(super) fn scratch() -> Result<PathBuf, Failure> {
 
 /// Paths that no agent may reach: state, credentials, the suite.
 pub(super) fn hidden(context: &Context, suite_file: &Path) -> Vec<PathBuf> {
-    let home: OsString = std::env::var_os("HOME").unwrap_or_default();
     let mut hidden: Vec<PathBuf> = vec![context.config.engine.state.clone(), suite_file.to_owned()];
-    if !home.is_empty() {
-        hidden.extend(private_paths(Path::new(&home)));
-    }
+    let credential = |home: &PathBuf| home.join(".config/proctor/approver.key");
+    hidden.extend(user_homes().iter().flat_map(|home| private_paths(home).chain([credential(home)])));
     hidden.extend(std::env::var_os("PROCTOR_CREDENTIAL").map(PathBuf::from));
     hidden.extend(super::init::default_credential());
     hidden

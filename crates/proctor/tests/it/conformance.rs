@@ -1,5 +1,6 @@
 //! The cases of `conformance/`, over every transport that their protocol has.
 
+mod agentcli;
 mod ahp;
 mod assembly;
 mod attest;
@@ -119,7 +120,7 @@ fn every_protocol_with_cases_has_a_runner() {
         .collect();
     found.sort();
     // Those of `policy` are run by `starters.rs`.
-    assert_eq!(found, ["ahp", "assembly", "attest", "policy"]);
+    assert_eq!(found, ["agentcli", "ahp", "assembly", "attest", "policy"]);
 }
 
 #[test]
@@ -130,6 +131,11 @@ fn every_case_of_the_agent_harness_protocol_holds_on_every_transport() {
 #[test]
 fn every_case_of_agent_assembly_holds_on_every_transport() {
     run_all("assembly", &assembly::GRAMMAR, 40, assembly::runners());
+}
+
+#[test]
+fn every_case_of_agentcli_holds_on_every_transport() {
+    run_all("agentcli", &agentcli::GRAMMAR, 80, agentcli::runners());
 }
 
 #[test]
@@ -195,4 +201,16 @@ cases:
     steps: [{ text: x, id: 1, error: { code: -32700 } }]
 ";
     assert_all_fail(&attest::GRAMMAR, attest, attest::runners());
+    let agentcli = r"
+cases:
+  - name: another result
+    steps: [{ request: { method: agentcli.ping, params: {} }, result: { pong: false } }]
+  - name: another code
+    steps: [{ request: { method: nothing, params: {} }, error: { code: -32602 } }]
+  - name: another id
+    steps: [{ text: x, id: 1, error: { code: -32700 } }]
+  - name: a reply instead of none
+    steps: [{ text: x, no_reply: true }]
+";
+    assert_all_fail(&agentcli::GRAMMAR, agentcli, agentcli::runners());
 }

@@ -97,8 +97,7 @@ fn the_list_of_commands_is_the_programs_own() {
         page.split_once(GENERATED).expect("docs/cli.md has the line above its generated part");
     let mut new = String::from("\n");
     let common = help(&[]);
-    let common_flags: BTreeSet<String> =
-        entries(common.section("Options:")).map(|entry| flag(entry).to_owned()).collect();
+    let common_flags: BTreeSet<String> = entries(common.section("Options:")).map(plain).collect();
     new.push_str(&format!("## Commands by task\n\n```\n{}\n```\n", common.groups().join("\n\n")));
     new.push_str(&format!("\n## Flags of every command\n\n```\n{}\n```\n", common.section("Options:")));
     describe(&mut Vec::new(), &common_flags, &mut new);
@@ -276,11 +275,6 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ("assert/src/judge.rs", "MOST_SAMPLES: i64 = 16;", "| Samples of one judgement | 16 |"),
     ("net/src/lines.rs", "MAX_MESSAGE: usize = 4 * 1024 * 1024;", "| Line of the gate | 4 MiB |"),
     ("core/src/json/parse.rs", "MAX_DEPTH: usize = 128;", "| JSON, nested | 128 |"),
-    (
-        "proctor/src/commands/gate.rs",
-        "WAITING_ANSWERS: usize = 1024;",
-        "| Answers that wait to be written | 1024 |",
-    ),
     ("doors/gate/src/lib.rs", "WAITING_ANSWERS: usize = 1024;", "| Answers that wait to be written | 1024 |"),
     (
         "doors/gate/src/in_flight.rs",
@@ -297,7 +291,8 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ("ledger/src/writer.rs", "batch_bytes: 8 << 20,", "| Records in one commit | 2048, or 8 MiB |"),
     ("proctor/src/config.rs", "unwrap_or(8000)", "| Time to answer | 8 s (`--answer-ms`) |"),
     ("engine/src/engine.rs", "TRIES: usize = 3;", "whose state is stale | 3 |"),
-    ("engine/src/owner.rs", "MAX_CONNECTIONS: usize = 64;", "| Connections to the owner | 64 |"),
+    ("engine/src/owner.rs", "MAX_RELAYS: usize = 64;", "commands included | 64; 96 |"),
+    ("engine/src/owner.rs", "MAX_CONNECTIONS: usize = MAX_RELAYS + 32;", "commands included | 64; 96 |"),
     ("core/src/record.rs", "MAX_LEAF: usize = 65_535;", "| Envelope of a record | 65,535 bytes |"),
     ("core/src/record.rs", "MAX_CLAIMED: usize = 256;", "(names, ids, …) | 256 bytes |"),
     ("ledger/src/writer.rs", "MAX_BODY: usize = 16 << 20;", "| Body of a record | 16 MiB |"),
@@ -727,6 +722,11 @@ fn entries(options: &str) -> impl Iterator<Item = &str> {
     starts.into_iter().zip(ends).map(|(start, end)| options[start..end].trim_end_matches('\n'))
 }
 
+/// An entry on one line, however it was wrapped.
+fn plain(entry: &str) -> String {
+    entry.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The long name of an entry.
 fn flag(entry: &str) -> &str {
     let start = entry.find("--").unwrap_or(0);
@@ -746,8 +746,10 @@ fn describe(command: &mut Vec<String>, common: &BTreeSet<String>, out: &mut Stri
         if !help.section("Arguments:").is_empty() {
             out.push_str(&format!("\n{}\n", help.section("Arguments:")));
         }
-        let own: Vec<&str> =
-            entries(help.section("Options:")).filter(|entry| !common.contains(flag(entry))).collect();
+        // A flag of every command may mean something else in one of them.
+        let is_common =
+            |entry: &&str| common.contains(&plain(entry)) || ["--help", "--version"].contains(&flag(entry));
+        let own: Vec<&str> = entries(help.section("Options:")).filter(|entry| !is_common(entry)).collect();
         if !own.is_empty() {
             out.push_str(&format!("\n{}\n", own.join("\n")));
         }

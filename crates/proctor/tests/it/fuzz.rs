@@ -1,5 +1,6 @@
 //! Random inputs for everything that reads what others wrote: nothing may panic, hang or break its own law.
 
+pub mod agentcli;
 #[path = "../../../policy/tests/it/any_input.rs"]
 mod any_input;
 pub mod assembly;

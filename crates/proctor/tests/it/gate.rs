@@ -352,6 +352,14 @@ fn signals_end_the_gate_with_their_codes_and_lose_nothing() {
 }
 
 #[test]
+fn a_policy_with_mistakes_leaves_no_state_directory_behind() {
+    let folder = Folder::with_policy("defualt: deny\n");
+    let output = folder.run_with(&["gate"], "{\"tool\":\"ls\"}\n");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(!folder.state().exists(), "{output:?}");
+}
+
+#[test]
 fn without_a_policy_everything_is_denied() {
     let folder = Folder::with_policy("x");
     std::fs::remove_file(folder.path("proctor.toml")).unwrap();

@@ -377,7 +377,7 @@ fn a_half_made_state_directory_heals() {
     let many = Folder::with_policy(ALLOW);
     std::thread::scope(|scope| {
         let runs: Vec<_> =
-            (0..6).map(|_| scope.spawn(|| many.run_with(&["gate"], "{\"tool\":\"x\"}\n"))).collect();
+            (0..16).map(|_| scope.spawn(|| many.run_with(&["gate"], "{\"tool\":\"x\"}\n"))).collect();
         for run in runs {
             let output = run.join().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

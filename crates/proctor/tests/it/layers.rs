@@ -6,11 +6,23 @@ use std::path::{Path, PathBuf};
 /// The crates, bottom first. A crate may know those of the rows above it, and none of its own row.
 const ORDER: &[&[&str]] = &[
     &["core"],
-    &["facts", "wire", "yaml", "net", "ledger", "providers", "assert", "sandbox"],
+    &["facts", "wire", "yaml", "net", "ledger", "providers", "assert", "sandbox", "mask"],
     &["policy", "system", "clients"],
+    &["proof"],
+    &["identity"],
     &["engine", "workspace"],
-    &["door-gate", "door-ahp", "door-assembly", "door-atp", "door-attest", "follow", "aa-runtime", "runner"],
-    &["report", "runs"],
+    &[
+        "flow",
+        "door-gate",
+        "door-ahp",
+        "door-assembly",
+        "door-atp",
+        "door-attest",
+        "follow",
+        "aa-runtime",
+        "runner",
+    ],
+    &["report", "runs", "door-agentcli"],
     &["proctor"],
 ];
 

@@ -64,6 +64,19 @@ fn an_agent_that_does_the_task_passes_and_nop_does_not() {
     assert_eq!(code, 0);
 }
 
+/// A program may take long to end after it has answered; it gets two seconds for that.
+#[test]
+fn the_time_of_a_run_is_that_until_the_response() {
+    let bench = Bench::new(SUITE);
+    let agent = bench.script("agent.sh", &format!("{ANSWER}; exec >&- 2>&-; sleep 60"));
+    let begin = std::time::Instant::now();
+    let (code, result) = bench.result(&["--agent", &agent]);
+    assert_eq!(code, 0, "{result}");
+    assert!(begin.elapsed().as_secs_f64() >= 2.0, "the program was waited for");
+    let took = result["tests"][0]["runs"][0]["duration_seconds"].as_f64().unwrap();
+    assert!(took < 2.0, "{took} s");
+}
+
 #[test]
 fn a_crash_is_an_error_with_its_status_and_its_last_lines() {
     let bench = Bench::new(SUITE);

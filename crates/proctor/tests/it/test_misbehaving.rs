@@ -215,8 +215,8 @@ fn check(kinds: &[Kind], result: &Value) {
         if !is_right {
             writeln!(
                 wrong,
-                "{}: wanted {} {:?}, got {} {reason}",
-                kind.id, kind.verdict, kind.text, test["verdict"]
+                "{}: wanted {} {:?}, got {} {reason}, {}",
+                kind.id, kind.verdict, kind.text, test["verdict"], run["error"]
             )
             .unwrap();
         }

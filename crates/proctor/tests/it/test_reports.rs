@@ -125,9 +125,9 @@ fn several_runs_have_statistics_and_flaky_tests_are_named() {
         ["--agent", script.as_str(), "--runs", "4", "--sandbox", "off", "--report", "json=a.json"];
     let (code, stdout, stderr) = bench.told(&arguments);
     assert_eq!(code, 0, "{stdout}{stderr}");
-    assert!(stdout.contains("3 of 4 runs, flaky"), "{stdout}");
+    assert!(stdout.contains("3 of 4 runs, needs 2, flaky"), "{stdout}");
     assert!(stdout.contains("success 75 % (95 %: 19 to 99), pass@2 100 %, pass^2 50 %"), "{stdout}");
-    assert!(stdout.contains("7 of 8 runs passed") && stdout.contains("flaky: bye"), "{stdout}");
+    assert!(stdout.contains("7 of 8 runs passed") && stdout.contains("flaky tests: bye"), "{stdout}");
     let json = bench.json("a.json");
     assert_eq!(json.pointer("/statistics/flaky/0").unwrap(), "bye");
     assert_eq!(json.pointer("/tests/1/statistics/success/successes").unwrap(), 3);
@@ -184,7 +184,7 @@ fn two_agents_are_compared_and_the_second_decides() {
         stdout.contains("1 passed, 1 failed with") && stdout.contains("2 passed, 0 failed with"),
         "{stdout}"
     );
-    assert!(stdout.contains(&format!("compared with {HALF}: not enough runs to tell")), "{stdout}");
+    assert!(stdout.contains(&format!("compared with {HALF}: not enough tests (2) to tell")), "{stdout}");
     let agents: Vec<Value> =
         bench.read("a.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(agents.iter().filter(|line| line["kind"] == "test" && line["agent"] == HALF).count(), 2);

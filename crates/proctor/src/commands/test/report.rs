@@ -1,6 +1,6 @@
 //! Reports of `proctor test`, the comparison with a baseline, and the exit code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proctor_core::time::Clock as _;
 use proctor_report::{Destination, SuiteConclusion, SuiteKind, SuiteReport, SuiteStream, WriteError};
@@ -16,15 +16,21 @@ use crate::cli::TestArgs;
 use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
 use crate::output;
 
-/// Exit code after SIGINT, as shells expect it.
-const INTERRUPTED: u8 = 130;
-
 /// Destinations of reports, and the baseline, if it is a file. Both are read before anything is run.
 pub(super) struct Reports {
     destinations: Vec<Destination<SuiteKind>>,
     stream: SuiteStream,
     baseline: Option<SuiteResult>,
     rule: Rule,
+}
+
+/// Files that reports are written to or compared with, and recordings of tools.
+pub(super) fn files(arguments: &TestArgs) -> Vec<PathBuf> {
+    let reports = proctor_report::suite_destinations(&arguments.report).unwrap_or_default();
+    let named = [&arguments.baseline, &arguments.record_tools, &arguments.replay_tools];
+    let named = named.into_iter().flatten().filter(|path| path.exists()).cloned();
+    let files = reports.iter().map(|report| report.path().to_owned()).chain(named);
+    files.filter_map(|path| std::path::absolute(path).ok()).collect()
 }
 
 impl Reports {
@@ -93,7 +99,7 @@ impl Reports {
 
 fn print(json: bool, report: &SuiteReport<'_>) -> Result<(), Failure> {
     if json {
-        return output::data(proctor_report::suite_json(report));
+        return output::data(proctor_report::suite_document(report));
     }
     if let Some(first) = report.baseline {
         listing::print(first)?;
@@ -107,7 +113,7 @@ fn code(conclusion: SuiteConclusion) -> u8 {
         SuiteConclusion::Passed => OK,
         SuiteConclusion::Failed | SuiteConclusion::Regression => CHECKS_FAILED,
         SuiteConclusion::Undecided => UNDECIDED,
-        SuiteConclusion::Interrupted => INTERRUPTED,
+        SuiteConclusion::Interrupted => super::stopped_code(),
     }
 }
 
@@ -122,7 +128,7 @@ fn baseline(
     // Identifiers have neither dots nor slashes.
     let is_name = |text: &&str| !path.exists() && !text.contains(['.', '/']);
     let mut baseline = match path.to_str().filter(is_name) {
-        Some(named) => store::recorded(context, named)?,
+        Some(named) => store::recorded_in(context, named, suite)?,
         None => read(path)?,
     };
     let ids: std::collections::BTreeSet<&str> =
@@ -163,7 +169,7 @@ pub(in super::super) fn compare(
         fail_on_regression,
     };
     if context.json {
-        output::data(proctor_report::suite_json(&report))?;
+        output::data(proctor_report::suite_document(&report))?;
     } else {
         listing::print_comparison(&comparison)?;
     }

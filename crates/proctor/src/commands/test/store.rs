@@ -18,31 +18,38 @@ use super::super::Context;
 use crate::access::{Access, Owner};
 use crate::cli::{LAST, TestArgs};
 use crate::failure::Failure;
+use crate::output;
 
-/// Opens the state directory and prepares the suite run: a new one, or the one that is resumed.
+/// Prepares the suite run: a new one, or the one that is resumed. None if no test is to be run again.
 pub(super) fn open(
     context: &Context,
     arguments: &TestArgs,
+    source: &DeciderSource,
     (suite, digest): (&Suite, Digest),
     agent: &Agent,
     options: &mut Options,
-) -> Result<Arc<RunStore>, Failure> {
+) -> Result<Option<Arc<RunStore>>, Failure> {
     let tools = match (&arguments.tools_url, &arguments.replay_tools) {
         (Some(url), _) => ToolSource::server(url, arguments.record_tools.as_deref())?,
         (None, Some(file)) => ToolSource::replay(file)?,
         (None, None) => ToolSource::default(),
     };
-    let source = source(context)?;
     let pair = Pair { suite, digest, agent: &agent.name };
     let reader = || open_reader(&context.config.engine.state);
     let id = match (arguments.resume.as_deref(), arguments.rerun) {
         (Some(named), _) => {
             let named = Some(named).filter(|named| *named != LAST);
-            earlier::resume(&reader()?, named, pair, options)?
+            let earlier = earlier::resume(&reader()?, named, pair, options)?;
+            output::note(&earlier.resumed());
+            earlier.id
         }
         (None, rerun) => {
             if let Some(rerun) = rerun {
-                earlier::select(&reader()?, rerun.into(), pair, options)?;
+                let earlier = earlier::select(&reader()?, rerun.into(), pair, options)?;
+                output::note(&earlier.run_again(rerun.into()));
+                if earlier.tests == 0 {
+                    return Ok(None);
+                }
             }
             proctor_runner::suite_run::new_id(&SystemRandomness)
         }
@@ -50,23 +57,33 @@ pub(super) fn open(
     let start = SuiteRunStart {
         id,
         suite: suite.name.clone(),
+        file: arguments.suite.as_deref().unwrap_or(std::path::Path::new("")).display().to_string(),
         suite_digest: digest,
         agent: agent.name.clone(),
         tests: options.selected.len(),
     };
     let uid = rustix::process::getuid().as_raw();
     let clock = Arc::new(SystemClock);
-    Ok(Arc::new(RunStore::new(start, source, uid, tools, clock, Arc::new(SystemRandomness))?))
+    let has_policy = context.config.engine.policy.is_some();
+    let (source, randomness) = (Arc::clone(source), Arc::new(SystemRandomness));
+    let store = RunStore::new(start, source, uid, tools, has_policy, clock, randomness)?;
+    Ok(Some(Arc::new(store)))
 }
 
 /// The result of a suite run on record.
 pub(in super::super) fn recorded(context: &Context, named: &str) -> Result<SuiteResult, Failure> {
     let reader = open_reader(&context.config.engine.state)?;
-    Ok(history::find(&reader, named)?.result(&reader)?)
+    Ok(history::find(&reader, named)?.reported(&reader)?)
+}
+
+/// The result of a suite run on record that this suite is compared with.
+pub(super) fn recorded_in(context: &Context, named: &str, suite: &Suite) -> Result<SuiteResult, Failure> {
+    let reader = open_reader(&context.config.engine.state)?;
+    Ok(history::find(&reader, named)?.result_in(&reader, suite)?)
 }
 
 /// Deciders for runs: the engine of this process, or connections to the owner of the state directory.
-fn source(context: &Context) -> Result<DeciderSource, Failure> {
+pub(super) fn source(context: &Context) -> Result<DeciderSource, Failure> {
     let opened = |name: &str, config: &crate::config::Config| {
         let mut config = config.clone();
         name.clone_into(&mut config.engine.agent);

@@ -221,7 +221,7 @@ fn settings_that_are_wrong_are_refused_before_anything_listens() {
         ("[[token]]\nname = \"ci\"\n", "exactly one of"),
         ("[[token]]\nname = \"ci\"\nsha256 = \"12\"\n", "64 hexadecimal digits"),
         ("[tls]\ncertificate = \"none.pem\"\nkey = \"none.key\"\n", "none.pem"),
-        ("[ahp]\nhold = 1\n", "unknown field `hold`"),
+        ("[ahp]\nhold = 1\n", "unknown key `hold`"),
     ] {
         folder.write("short.token", "abc\n");
         folder.write("proctor.toml", &format!("policy = \"policy.yaml\"\n{settings}"));

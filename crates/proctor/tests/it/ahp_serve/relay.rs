@@ -118,7 +118,7 @@ fn a_relay_with_another_policy_does_not_start() {
         .run_with(&["harness", "--policy", "other.yaml"], &format!("{}\n", pre_action("1", "s", "look")));
     let said = String::from_utf8_lossy(&refused.stderr);
     assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), &[][..]), "{said}");
-    assert!(said.contains("the owner's policy is") && said.contains("--policy"), "{said}");
+    assert!(said.contains("the owner's policy is"), "{said}");
     server.stop();
     assert_eq!(records(&folder, "decision"), Vec::<Json>::new());
 }

@@ -323,7 +323,9 @@ fn suites() {
         let lines = data.split(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;
         match load(data, &LoadOptions::new(&environment, &scan)) {
             Ok(loaded) if loaded.suite.tests.is_empty() => Err("a suite without tests".into()),
-            Ok(loaded) if loaded.suite.tests.iter().any(|test| test.constraints.timeout_seconds == 0) => {
+            Ok(loaded)
+                if loaded.suite.tests.iter().any(|test| test.settings.constraints.timeout_seconds == 0) =>
+            {
                 Err("a test without time".into())
             }
             Ok(_) => Ok(()),

@@ -65,6 +65,7 @@ fn wrong_settings() {
         "durability = \"none\"\n",
         "[gate]\nanswer_ms = \"soon\"\n",
         "policy = \n",
+        "polcy = \"p\"\nagent = 5\n[gate]\nanswer_ms = \"soon\"\n[tls]\nkey = \"k\"\n",
         "[ahp]\nanswer_ms = 1000\nhold_ms = 900\n",
         "[[token]]\nname = \"x\"\n",
     ] {

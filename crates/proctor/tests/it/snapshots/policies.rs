@@ -14,7 +14,7 @@ fn lint_warns() {
     let mut transcript = Transcript::empty();
     transcript.write_shown(
         "weak.yaml",
-        "version: \"1\"\ndefault: allow\ntools:\n  \"*\": { allow: true }\nrules:\n  - { id: never, when: \"false\", then: deny }\n  - { id: always, then: allow }\n",
+        "version: \"2\"\ndefault: allow\ntools:\n  \"*\": { allow: true }\nrules:\n  - { id: never, when: \"false\", then: deny }\n  - { id: always, then: allow }\n",
     );
     transcript.run_all(&["policy lint weak.yaml", "policy lint weak.yaml --json"]);
     transcript.check("policy_lint_warnings");
@@ -141,6 +141,7 @@ fn test_of_files_that_test_nothing() {
         "cases:\n  - { name: x, action: { tol: a }, expect: deny }\n",
         "policy: nowhere.yaml\ncases:\n  - { name: x, action: { tool: a }, expect: deny }\n",
         "cases:\n  - { name: x, action: { tool: a }, expect: deny, at: noon }\n",
+        "cases:\n  - { action: { tool: a }, expect: deny }\n  - { name: x, action: { tool: a }, expect: denied }\n  - { name: y, stepps: [] }\n",
         "cases: [\n",
     ] {
         transcript.write_shown("cases.yaml", text);
