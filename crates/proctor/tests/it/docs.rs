@@ -289,7 +289,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ),
     ("ledger/src/writer.rs", "batch_records: 2048,", "| Records in one commit | 2048, or 8 MiB |"),
     ("ledger/src/writer.rs", "batch_bytes: 8 << 20,", "| Records in one commit | 2048, or 8 MiB |"),
-    ("proctor/src/config.rs", "unwrap_or(8000)", "| Time to answer | 8 s (`--answer-ms`) |"),
+    ("proctor/src/config.rs", "ANSWER_MS: u64 = 8000;", "| Time to answer | 8 s (`--answer-ms`) |"),
     ("engine/src/engine.rs", "TRIES: usize = 3;", "whose state is stale | 3 |"),
     ("engine/src/owner.rs", "MAX_RELAYS: usize = 64;", "commands included | 64; 96 |"),
     ("engine/src/owner.rs", "MAX_CONNECTIONS: usize = MAX_RELAYS + 32;", "commands included | 64; 96 |"),
