@@ -81,7 +81,7 @@ pub(super) fn finish(layers: &Layers) -> Result<(), (Step, Errno)> {
     for layer in &layers.steps {
         let (step, result) = match layer {
             Layer::MaskFolder { path, is_passed } => (Step::Masks, mask_folder(path, *is_passed)),
-            Layer::MaskFile { path } => (Step::Masks, gone_is_fine(mounts::bind(MASK, path))),
+            Layer::MaskFile { path } => (Step::Masks, masked(path, mounts::bind(MASK, path))),
             Layer::MakeFolder { path } => (Step::Masks, make_folder(path)),
             Layer::Seal { path } => (Step::Masks, gone_is_fine(mounts::restrict(path, READ_ONLY, false))),
             Layer::Expose { tree, path } => (Step::Writable, expose(layers, *tree, path)),
@@ -118,7 +118,39 @@ fn make_folder(path: &CStr) -> Call<()> {
 
 fn mask_folder(path: &CStr, is_passed: bool) -> Call<()> {
     let options = if is_passed { c"mode=0111,size=64k" } else { c"mode=0000,size=4k" };
-    gone_is_fine(mounts::mount_new(c"tmpfs", path, NO_EXECUTION, options))
+    masked(path, mounts::mount_new(c"tmpfs", path, NO_EXECUTION, options))
+}
+
+/// Result of masking a path. A path inside a folder of another user that is closed to everybody else cannot be masked by itself: capabilities of a
+/// user namespace do not count for files of users outside of it. The folder itself is masked then, since its owner may open it during the run.
+fn masked(path: &CStr, result: Call<()>) -> Call<()> {
+    match gone_is_fine(result) {
+        Err(Errno(libc::EACCES)) => mask_closed_folder(path),
+        other => other,
+    }
+}
+
+/// Masks the outermost folder above a path that cannot be entered. Nothing that stays reachable can lie inside.
+fn mask_closed_folder(path: &CStr) -> Call<()> {
+    const REFUSED: Call<()> = Err(Errno(libc::EACCES));
+    // On the stack: nothing is allocated between fork and exec.
+    let mut buffer = [0; libc::PATH_MAX as usize];
+    let bytes = path.to_bytes();
+    let Some(copy) = buffer.get_mut(..bytes.len()) else { return REFUSED };
+    copy.copy_from_slice(bytes);
+    let mut length = bytes.len();
+    while let Some(slash) = buffer.iter().take(length).rposition(|byte| *byte == b'/').filter(|at| *at > 0) {
+        length = slash;
+        let Some(end) = buffer.get_mut(length) else { return REFUSED };
+        *end = 0;
+        let Ok(folder) = CStr::from_bytes_until_nul(&buffer) else { return REFUSED };
+        match gone_is_fine(mounts::mount_new(c"tmpfs", folder, NO_EXECUTION, c"mode=0000,size=4k")) {
+            REFUSED => {}
+            Ok(()) => return gone_is_fine(mounts::restrict(folder, READ_ONLY, false)),
+            other => return other,
+        }
+    }
+    REFUSED
 }
 
 /// A hidden path may have gone since the plan was made: there is nothing left to hide.

@@ -1,9 +1,10 @@
 //! Each protection with all features, attacked from inside. Run as root and, by `ordinary.rs`, as an ordinary user.
 
-use crate::support::{Bench, GRACE, PATIENCE};
+use crate::support::{Bench, GRACE, PATIENCE, drain};
 use crate::world::World;
 use proctor_sandbox::{Limit, Limits, Network, Protection, Status};
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::Duration;
 
@@ -17,6 +18,44 @@ fn nothing_but_the_own_workspace_is_within_reach() {
     assert_eq!(results.worked, ["inside"]);
     assert!(results.failed.len() > 60, "{:?}", results.failed);
     assert_eq!(bench.survivors(), Vec::<String>::new());
+}
+
+#[test]
+fn sockets_and_hidden_paths_in_closed_folders_of_other_users_are_masked_with_their_folder() {
+    let bench = Bench::new();
+    if !rustix::process::geteuid().is_root() {
+        println!("not run: needs a folder of another user");
+        return;
+    }
+    if !bench.holds(Protection::Network) {
+        return;
+    }
+    let outside = tempfile::tempdir().unwrap();
+    let (closed, deep) = (outside.path().join("closed"), outside.path().join("closed/deep/deeper"));
+    std::fs::create_dir_all(deep.join("hidden")).unwrap();
+    let socket = deep.join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    // The folder is its owner's, who is not mapped into the run's user namespace.
+    for folder in [&deep, &closed.join("deep"), &closed] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let nobody = 65_534;
+        std::os::unix::fs::chown(folder, Some(nobody), Some(nobody)).unwrap();
+    }
+    std::fs::set_permissions(outside.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let spec = bench.helper(&format!("connect-after-input {}", socket.display()));
+    let mut process = bench.sandbox.spawn(spec.hidden([deep.join("hidden")])).unwrap();
+    // The owner opens it while the run goes on.
+    for folder in [&closed, &closed.join("deep"), &deep] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    drop(process.stdin.take());
+    let (stdout, stderr) = drain(&mut process);
+    assert!(process.wait(PATIENCE).unwrap().is_some());
+    process.terminate(GRACE).unwrap();
+    let (stdout, stderr) = (stdout.join().unwrap(), stderr.join().unwrap());
+    assert!(stdout.contains("missed") && !stdout.contains("reached"), "{stdout}{stderr}");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err());
 }
 
 #[test]

@@ -26,6 +26,11 @@ fn entry() {
             connect(sockets);
             0
         }
+        ["connect-after-input", ref sockets @ ..] => {
+            std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+            connect(sockets);
+            0
+        }
         ["caller", base, mode] => caller(Path::new(base), mode),
         ["leaks", base] => crate::leaks::count(Path::new(base)),
         _ => panic!("unknown role {command}"),
