@@ -69,4 +69,5 @@ pub use process::{Exit, Process, Status};
 pub use protections::{Holder, Protection, Protections, Standing};
 pub use sandbox::{Mode, Sandbox};
 pub use spec::{ENVIRONMENT, Network, PRIVATE_HOME_PATHS, Spec, Stream, homes, private_paths};
+pub use sys::account::account_name;
 pub use workspace::{CopyLimits, LeftOut, Snapshot, Workspace, WorkspaceError, read_left_file, sweep};

@@ -65,6 +65,9 @@ pub(crate) struct Reach {
 /// Time beyond the grace period in which the kernel ends killed processes.
 const SETTLE: Duration = Duration::from_secs(20);
 
+/// Time between two attempts to continue a supervisor that does not end.
+const RESUME: Duration = Duration::from_millis(50);
+
 impl Process {
     pub(crate) fn new(
         pipes: [Option<OwnedFd>; 3],
@@ -129,6 +132,13 @@ impl Process {
             // It fails only if the supervisor has gone, which it does after the last process of the run.
             let _ = sockets::send(channel.as_raw_fd(), [END, grace, 0]);
         }
+        self.resume_supervisor();
+    }
+
+    /// Continues a supervisor that the run has stopped: without a process namespace of its own, a run can send it signals.
+    fn resume_supervisor(&self) {
+        // It fails only if the supervisor has gone.
+        let _ = calls::send_signal_to(self.supervisor.as_raw_fd(), libc::SIGCONT);
     }
 
     /// Ends the run: TERM to every process that it started, KILL after the grace period. Returns when none is left.
@@ -170,7 +180,9 @@ impl Process {
     fn wait_gone(&mut self, timeout: Duration) -> Result<(), Error> {
         if !self.is_reaped {
             let deadline = Deadline::after(timeout);
-            while !wait_for(self.supervisor.as_fd(), deadline.left().unwrap_or(Duration::ZERO))? {
+            let step = || deadline.left().unwrap_or(Duration::ZERO).min(RESUME);
+            while !wait_for(self.supervisor.as_fd(), step())? {
+                self.resume_supervisor();
                 if deadline.left().is_none() {
                     let source = std::io::Error::from(std::io::ErrorKind::TimedOut);
                     return Err(Error::System { what: "ending the processes of a run", source });

@@ -264,11 +264,13 @@ impl Program<'_> {
             Command::Whoami => tasks::whoami(door, question).await.map_err(located(&input))?,
             Command::RegistryAdd => self.register(&input, named)?,
             Command::Exec => {
-                return Ok(printed(runs::exec(door, manifest, task, &self.run_params(), cancel).await?));
+                let ended = runs::exec(door, manifest, task, &self.run_params(), cancel).await;
+                return Ok(printed(ended.map_err(located_refusal(&input))?));
             }
             _ => {
                 let root = invocation.value("root");
-                return Ok(printed(runs::run(door, manifest, root, &self.run_params(), cancel).await?));
+                let ended = runs::run(door, manifest, root, &self.run_params(), cancel).await;
+                return Ok(printed(ended.map_err(located_refusal(&input))?));
             }
         };
         Ok(Printed::Json(json))
@@ -423,16 +425,30 @@ fn located(input: &Input) -> impl Fn(Failure) -> Trouble + '_ {
         if trouble.code == Code::ParseError {
             trouble.code = Code::SchedulerError;
         }
-        if let Some(validation) = validation
-            && let Json::Object(members) = &mut trouble.json
-        {
-            for (name, value) in members.iter_mut() {
-                if name == "validation" {
-                    *value = with_positions(&validation, input);
-                }
+        add_positions(&mut trouble, validation, input);
+        trouble
+    }
+}
+
+/// Adds positions of a YAML file to the findings of a run's refusal.
+fn located_refusal(input: &Input) -> impl Fn(Refusal) -> Trouble + '_ {
+    move |refusal| {
+        let validation = refusal.failure.validation.clone();
+        let mut trouble = Trouble::from(refusal);
+        add_positions(&mut trouble, validation, input);
+        trouble
+    }
+}
+
+fn add_positions(trouble: &mut Trouble, validation: Option<Validation>, input: &Input) {
+    if let Some(validation) = validation
+        && let Json::Object(members) = &mut trouble.json
+    {
+        for (name, value) in members.iter_mut() {
+            if name == "validation" {
+                *value = with_positions(&validation, input);
             }
         }
-        trouble
     }
 }
 

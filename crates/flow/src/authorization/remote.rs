@@ -61,15 +61,11 @@ pub(super) async fn topaz(
         None => client,
     };
     let reply = post(client, &address, &body).await?;
-    let result = reply
-        .get("decisions")
-        .and_then(Json::as_array)
-        .unwrap_or_default()
-        .iter()
-        .find(|item| item["decision"] == decision)
-        .and_then(|item| item.get("is"))
-        // Only a boolean is an answer: a text such as `permit` must not be mapped to one.
-        .filter(|is| is.as_bool().is_some());
+    let items = reply.get("decisions").and_then(Json::as_array).unwrap_or_default().iter();
+    let mut answers = items.filter(|item| item["decision"] == decision).map(|item| item.get("is"));
+    // Only a boolean is an answer: a text such as `permit` must not be mapped to one. Two answers that differ are none.
+    let first = answers.next().flatten().filter(|is| is.as_bool().is_some());
+    let result = first.filter(|first| answers.all(|other| other == Some(*first)));
     Ok(Answer { result: result.cloned(), policy_ref: Some(path.to_owned()) })
 }
 

@@ -103,6 +103,11 @@ impl Confinement {
         Ok(Confinement { level, writable, is_network_closed, directory })
     }
 
+    /// Folders of `allowed_paths`, resolved, or the working directory in their place.
+    pub(super) fn allowed(&self) -> Option<&[PathBuf]> {
+        self.writable.as_deref()
+    }
+
     /// Picks the sandbox. Returns it with what it does not hold; a gap in what the contract demands refuses the run.
     pub(super) fn enforce(
         &self,

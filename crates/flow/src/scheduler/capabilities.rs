@@ -3,7 +3,7 @@
 use proctor_core::json::Json;
 
 use super::client::Client;
-use super::error::ApplyError;
+use super::error::{ApplyError, CallError, CallProblem};
 use super::fields::{FieldVersion, is_set};
 use crate::text::readable;
 
@@ -68,6 +68,8 @@ impl Capabilities {
             // A failed query falls back to the static features.
             match client.capabilities().await {
                 Ok(answer) => (Some(answer).filter(|answer| answer.as_object().is_some()), None),
+                // A scheduler that cannot be started takes no jobs either, and says nothing about their features.
+                Err(error @ CallError { problem: CallProblem::Start { .. }, .. }) => return Err(error.into()),
                 Err(error) => (None, Some(error)),
             }
         } else {

@@ -32,7 +32,9 @@ pub struct CallError {
 #[derive(Debug, thiserror::Error)]
 pub enum CallProblem {
     /// The program was not started.
-    #[error("could not be started as `{label}`: {error}; name it with `schedulerBin` or `schedulerPrefix`")]
+    #[error(
+        "could not be started as `{label}`: {error}; install openclaw-scheduler, or say where it is: `--scheduler-bin` or `--scheduler-prefix` (`schedulerBin`, `schedulerPrefix` in requests)"
+    )]
     Start {
         /// Program and leading arguments.
         label: String,

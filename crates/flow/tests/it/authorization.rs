@@ -330,6 +330,8 @@ async fn topaz_is_asked_for_its_decision() {
         r#"{"decisions":[{"decision":"allowed","is":"true"}]}"#,
         r#"{"decisions":[{"decision":"allowed","is":"permit"}]}"#,
         r#"{"decisions":[{"decision":"other","is":true}]}"#,
+        r#"{"decisions":[{"decision":"allowed","is":true},{"decision":"allowed","is":false}]}"#,
+        r#"{"decisions":[{"decision":"allowed","is":true},{"decision":"allowed"}]}"#,
     ] {
         assert_eq!(decide(body, "{}").await.0.unwrap().word, Word::Deny, "{body}");
     }

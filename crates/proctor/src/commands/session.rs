@@ -77,7 +77,9 @@ fn list(context: &Context, reader: &Reader, limit: usize) -> Outcome {
         ]);
     }
     if sessions.is_empty() {
-        output::note("no sessions yet");
+        output::note(
+            "no sessions of agents yet (runs of suites: `proctor runs list`; of workflows: `proctor manifest audit`)",
+        );
         return Ok(OK);
     }
     output::table(&rows)?;

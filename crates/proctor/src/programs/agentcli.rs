@@ -100,7 +100,8 @@ fn surroundings(words: &[String], state: &Path) -> Surroundings {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let user = variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "unknown".to_owned());
+    let user = variable("USER").or_else(|| variable("LOGNAME")).or_else(proctor_sandbox::account_name);
+    let user = user.unwrap_or_else(|| "unknown".to_owned());
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     Surroundings {
         working_dir: std::env::current_dir().unwrap_or_default(),

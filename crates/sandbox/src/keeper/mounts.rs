@@ -85,6 +85,7 @@ pub(super) fn finish(layers: &Layers) -> Result<(), (Step, Errno)> {
             Layer::MakeFolder { path } => (Step::Masks, make_folder(path)),
             Layer::Seal { path } => (Step::Masks, gone_is_fine(mounts::restrict(path, READ_ONLY, false))),
             Layer::Expose { tree, path } => (Step::Writable, expose(layers, *tree, path)),
+            Layer::Pin { path } => (Step::Masks, pin(path)),
             Layer::Keep { path } => (Step::Writable, keep(path)),
         };
         result.map_err(|errno| (step, errno))?;
@@ -106,6 +107,14 @@ fn expose(layers: &Layers, tree: usize, path: &CStr) -> Call<()> {
 fn keep(path: &CStr) -> Call<()> {
     mounts::bind(path, path)?;
     mounts::restrict(path, READ_ONLY | NO_SET_USER_ID | NO_DEVICES, false)
+}
+
+/// Makes a folder a mount point of its own. A folder that has gone, or that is closed to the run, has nothing to move.
+fn pin(path: &CStr) -> Call<()> {
+    match gone_is_fine(mounts::bind(path, path)) {
+        Err(Errno(libc::EACCES)) => Ok(()),
+        other => other,
+    }
 }
 
 fn make_folder(path: &CStr) -> Call<()> {

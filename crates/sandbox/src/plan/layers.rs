@@ -18,6 +18,9 @@ pub(crate) enum Layer {
     MakeFolder { path: CString },
     /// Puts a tree at its place.
     Expose { tree: usize, path: CString },
+    /// Makes a folder above a mask a mount point, which cannot be renamed: a mask that moved away with its folder would not be found at its
+    /// place by the next run.
+    Pin { path: CString },
     /// Makes a file inside a writable tree read-only.
     Keep { path: CString },
     /// Makes a mask read-only, once everything inside it is in place.
@@ -85,7 +88,7 @@ impl Layers {
         if masks.len() + read_only.len() > MASKS {
             return Err(Error::InvalidSpec { what: "hidden paths", reason: "there are too many" });
         }
-        let mut builder = Builder { covered: Vec::new(), layers: Vec::new() };
+        let mut builder = Builder { covered: Vec::new(), pinned: Vec::new(), layers: Vec::new() };
         let mut trees = Vec::with_capacity(exposed.len());
         // Sorted paths come parents first, and a mask before the writable folders inside it.
         let mut masks = masks.into_iter().peekable();
@@ -120,6 +123,7 @@ enum Cover<'a> {
 
 struct Builder<'a> {
     covered: Vec<Cover<'a>>,
+    pinned: Vec<&'a Path>,
     layers: Vec<Layer>,
 }
 
@@ -139,8 +143,13 @@ impl<'a> Builder<'a> {
     }
 
     fn mask(&mut self, path: &'a Path, writable: &[&PathBuf]) -> Result<(), Error> {
-        if matches!(self.cover_of(path), Some(Cover::Mask(_))) {
-            return Ok(());
+        match self.cover_of(path) {
+            Some(Cover::Mask(_)) => return Ok(()),
+            Some(Cover::Tree(root)) => {
+                let root = *root;
+                self.pin_between(root, path)?;
+            }
+            None => {}
         }
         let target = text("hidden path", path.as_os_str())?;
         if path.is_dir() {
@@ -149,6 +158,20 @@ impl<'a> Builder<'a> {
             self.covered.push(Cover::Mask(path));
         } else {
             self.layers.push(Layer::MaskFile { path: target });
+        }
+        Ok(())
+    }
+
+    /// Pins the folders between a tree and a mask inside it, outermost first.
+    fn pin_between(&mut self, root: &Path, path: &'a Path) -> Result<(), Error> {
+        let mut between: Vec<&'a Path> =
+            path.ancestors().skip(1).take_while(|ancestor| *ancestor != root).collect();
+        between.reverse();
+        for folder in between {
+            if !self.pinned.contains(&folder) {
+                self.pinned.push(folder);
+                self.layers.push(Layer::Pin { path: text("hidden path", folder.as_os_str())? });
+            }
         }
         Ok(())
     }
@@ -220,6 +243,7 @@ mod tests {
                 Layer::MaskFile { path } => format!("file {}", relative(path)),
                 Layer::MakeFolder { path } => format!("make {}", relative(path)),
                 Layer::Expose { path, .. } => format!("open {}", relative(path)),
+                Layer::Pin { path } => format!("pin {}", relative(path)),
                 Layer::Keep { path } => format!("keep {}", relative(path)),
                 Layer::Seal { path } => format!("seal {}", relative(path)),
             })
@@ -266,6 +290,23 @@ mod tests {
                 "open run/state/own",
                 "file run/state/own/b.sock",
                 "seal run/state"
+            ]
+        );
+    }
+
+    #[test]
+    fn folders_above_a_mask_inside_a_writable_folder_are_pinned_once_and_before_it() {
+        assert_eq!(
+            layers(&["run"], &["run/a/b/state", "run/a/b/a.key", "run/a/c/d.key"]),
+            [
+                "open run",
+                "pin run/a",
+                "pin run/a/b",
+                "file run/a/b/a.key",
+                "mask run/a/b/state",
+                "pin run/a/c",
+                "file run/a/c/d.key",
+                "seal run/a/b/state"
             ]
         );
     }

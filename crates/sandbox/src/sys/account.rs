@@ -1,14 +1,25 @@
 //! Account of the calling user. These functions belong to the parent.
 
-use std::ffi::{CStr, OsStr};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::ffi::{CStr, OsString};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 
 /// Bound on the texts of an account.
 const MOST: usize = 1 << 20;
 
 /// Home directory of the calling user's account, if the user database has one.
 pub(crate) fn home() -> Option<PathBuf> {
+    let home = PathBuf::from(text(|entry| entry.pw_dir)?);
+    home.is_absolute().then_some(home)
+}
+
+/// Name of the calling user's account, if the user database has one.
+pub fn account_name() -> Option<String> {
+    text(|entry| entry.pw_name)?.into_string().ok().filter(|name| !name.is_empty())
+}
+
+/// One text of the calling user's entry in the user database.
+fn text(member: fn(&libc::passwd) -> *mut libc::c_char) -> Option<OsString> {
     let mut texts = vec![0 as libc::c_char; 4096];
     loop {
         let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
@@ -30,8 +41,7 @@ pub(crate) fn home() -> Option<PathBuf> {
             return None;
         }
         // SAFETY: the call has succeeded, so the entry is filled in, and its texts lie in the buffer, which still lives.
-        let home = unsafe { CStr::from_ptr((*found).pw_dir) };
-        let home = Path::new(OsStr::from_bytes(home.to_bytes()));
-        return home.is_absolute().then(|| home.to_owned());
+        let text = unsafe { CStr::from_ptr(member(&*found)) };
+        return Some(OsString::from_vec(text.to_bytes().to_vec()));
     }
 }

@@ -59,6 +59,21 @@ fn sockets_and_hidden_paths_in_closed_folders_of_other_users_are_masked_with_the
 }
 
 #[test]
+fn folders_above_a_hidden_path_inside_a_writable_one_cannot_be_moved() {
+    let bench = Bench::new();
+    if !bench.holds(Protection::HiddenPaths) {
+        return;
+    }
+    let hidden = bench.workspace.workspace().join("home/local/state");
+    std::fs::create_dir_all(&hidden).unwrap();
+    std::fs::write(hidden.join("key"), "secret").unwrap();
+    let script = "mv home aside; mv home/local aside; mv home/local/state aside; rm -rf home; echo x > home/local/file && cat home/local/file";
+    let (_, stdout, stderr) = bench.run(bench.script(script).hidden([&hidden]));
+    assert_eq!(stdout, "x\n", "{stderr}");
+    assert_eq!(std::fs::read_to_string(hidden.join("key")).unwrap(), "secret", "{stderr}");
+}
+
+#[test]
 fn sockets_of_others_inside_a_writable_folder_are_out_of_reach() {
     let bench = Bench::new();
     if !bench.holds(Protection::Network) {

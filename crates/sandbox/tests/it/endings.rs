@@ -66,6 +66,19 @@ fn a_stopped_program_ends_too() {
 }
 
 #[test]
+fn a_run_that_stops_its_supervisor_ends_too() {
+    for (name, bench) in ways() {
+        // Refused where the run has processes of its own: the supervisor is out of reach then.
+        let script = "kill -STOP $PPID; echo ready; sleep 300";
+        let mut process = bench.sandbox.spawn(bench.script(script)).unwrap();
+        assert_eq!(first_line(&mut process), "ready");
+        let exit = process.terminate(Duration::from_millis(50)).unwrap();
+        assert!(matches!(exit.status, Status::Signaled(_)), "{name}: {exit:?}");
+        assert_eq!(bench.survivors(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
 fn a_dropped_handle_ends_the_run() {
     for (name, bench) in ways() {
         let script = "trap '' TERM; setsid sleep 300 & echo ready; sleep 300";

@@ -184,9 +184,17 @@ pub(crate) fn verify(door: &Door, execution: &str, allowed_signers: Option<&str>
     if bundle.exists() {
         return verify_bundle(door, execution, &bundle, recorded);
     }
-    let Ok(stored) = read_bounded(&folder.join(format!("{execution}.json"))) else {
-        return Err(failed(format!("the run `{execution}` has no evidence")));
-    };
+    if recorded.is_empty() {
+        return Err(failed(format!("the run `{execution}` left no evidence")));
+    }
+    let file = folder.join(format!("{execution}.json"));
+    let stored = read_bounded(&file).map_err(|error| {
+        let reason = proctor_system::describe(&error);
+        failed(format!(
+            "{}: {reason}; by its record, the run left evidence with the digest {SHA256}{recorded}",
+            file.display()
+        ))
+    })?;
     if recorded != Digest::of(&stored).to_string() {
         return Err(failed(format!("the evidence of the run `{execution}` was changed after the run")));
     }

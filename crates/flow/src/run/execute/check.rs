@@ -90,6 +90,12 @@ impl Run<'_> {
             execution_binding(task, is_declared.then_some(cwd.as_str()), self.options.instance_id.as_deref());
         let task_hash = effective_task_hash(&binding);
         let mut proposed = action(task, &task_hash, &cwd, self.options);
+        // The hash has paths as they are written; a grant is for the folders that they lead to from here.
+        if let Some(folders) = confinement.allowed() {
+            let folders: Vec<Json> =
+                folders.iter().map(|path| Json::from(path.display().to_string())).collect();
+            proposed.args.push("allowed_folders", folders);
+        }
         if integer(&task.approval, "required") == Some(1) && text(&task.approval, "policy") == Some("manual")
         {
             let (timeout, scope) =
