@@ -81,7 +81,7 @@ fn error_at(bytes: &[u8], at: usize, problem: JsonProblem) -> JsonError {
 /// A container that is not closed yet.
 enum Open {
     Array(Vec<Json>),
-    Object { members: Vec<(String, Json)>, name: String, seen: HashSet<String> },
+    Object { members: Vec<(String, Json)>, name: String, seen: Option<HashSet<String>> },
 }
 
 /// Number of members above which a set finds duplicates; below, a scan is faster.
@@ -114,7 +114,7 @@ impl Reader<'_> {
                         Json::Object(Vec::new())
                     } else {
                         let name = self.member_name()?;
-                        stack.push(Open::Object { members: Vec::new(), name, seen: HashSet::new() });
+                        stack.push(Open::Object { members: Vec::new(), name, seen: None });
                         continue;
                     }
                 }
@@ -140,43 +140,45 @@ impl Reader<'_> {
             // A value is complete: give it to the container around it, and close what closes.
             loop {
                 self.space();
-                match stack.pop() {
+                match stack.last_mut() {
                     None => {
                         return match self.peek() {
                             None => Ok(value),
                             Some(_) => Err(JsonProblem::TrailingText),
                         };
                     }
-                    Some(Open::Array(mut items)) => {
+                    Some(Open::Array(items)) => {
                         items.push(value);
                         match self.next() {
-                            Some(b',') => {
-                                stack.push(Open::Array(items));
-                                break;
-                            }
-                            Some(b']') => value = Json::Array(items),
+                            Some(b',') => break,
+                            Some(b']') => {}
                             _ => return Err(self.back(JsonProblem::Expected("`,` or `]`"))),
                         }
                     }
-                    Some(Open::Object { mut members, name, mut seen }) => {
-                        members.push((name, value));
+                    Some(Open::Object { members, name, seen }) => {
+                        members.push((std::mem::take(name), value));
                         match self.next() {
                             Some(b',') => {
                                 self.space();
                                 let start = self.at;
-                                let name = self.member_name()?;
-                                if is_duplicate(&members, &mut seen, &name) {
+                                *name = self.member_name()?;
+                                if is_duplicate(members, seen, name) {
                                     self.at = start;
-                                    return Err(JsonProblem::DuplicateMember(shorten(&name)));
+                                    return Err(JsonProblem::DuplicateMember(shorten(name)));
                                 }
-                                stack.push(Open::Object { members, name, seen });
                                 break;
                             }
-                            Some(b'}') => value = Json::Object(members),
+                            Some(b'}') => {}
                             _ => return Err(self.back(JsonProblem::Expected("`,` or `}`"))),
                         }
                     }
                 }
+                value = match stack.pop() {
+                    Some(Open::Array(items)) => Json::Array(items),
+                    Some(Open::Object { members, .. }) => Json::Object(members),
+                    // Not reached: the container that closes was found above.
+                    None => return Err(JsonProblem::TrailingText),
+                };
             }
         }
     }
@@ -198,12 +200,9 @@ impl Reader<'_> {
         let mut out = String::new();
         loop {
             let start = self.at;
-            while let Some(byte) = self.peek() {
-                if byte == b'"' || byte == b'\\' || byte < 0x20 {
-                    break;
-                }
-                self.at += 1;
-            }
+            let rest = self.bytes.get(start..).unwrap_or_default();
+            let ends = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < 0x20;
+            self.at += rest.iter().position(ends).unwrap_or(rest.len());
             // Both ends lie beside ASCII bytes or the text's end, so this is always on character boundaries.
             out.push_str(self.text.get(start..self.at).unwrap_or_default());
             match self.next() {
@@ -341,13 +340,12 @@ fn deeper(stack: &[Open]) -> Result<(), JsonProblem> {
     Ok(())
 }
 
-fn is_duplicate(members: &[(String, Json)], seen: &mut HashSet<String>, name: &str) -> bool {
+fn is_duplicate(members: &[(String, Json)], seen: &mut Option<HashSet<String>>, name: &str) -> bool {
     if members.len() <= SCAN_LIMIT {
         return members.iter().any(|(known, _)| known == name);
     }
-    if seen.is_empty() {
-        seen.extend(members.iter().map(|(known, _)| known.clone()));
-    } else if let Some((last, _)) = members.last() {
+    let seen = seen.get_or_insert_with(|| members.iter().map(|(known, _)| known.clone()).collect());
+    if let Some((last, _)) = members.last() {
         seen.insert(last.clone());
     }
     seen.contains(name)

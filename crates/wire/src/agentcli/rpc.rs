@@ -140,7 +140,12 @@ pub fn ready() -> String {
 /// A reply with a result, without its line end.
 pub fn respond(id: &Json, result: &Json) -> String {
     // Printed piece by piece: results can be large, and are not copied for the envelope.
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+    let mut reply = String::from(r#"{"jsonrpc":"2.0","id":"#);
+    id.write_to(&mut reply);
+    reply.push_str(r#","result":"#);
+    result.write_to(&mut reply);
+    reply.push('}');
+    reply
 }
 
 /// A reply with a failure, without its line end.
