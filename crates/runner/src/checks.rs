@@ -8,7 +8,7 @@
 //! use proctor_runner::checks::{Assertion, Check, Evidence, NoFiles, Status, evaluate};
 //!
 //! let response = Json::parse(br#"{"artifacts": [{"type": "file", "path": "a.txt", "content": "7"}]}"#).unwrap();
-//! let evidence = Evidence { response: &response, events: &[], files: &NoFiles };
+//! let evidence = Evidence { response: &response, events: &[], files: &NoFiles, has_tools: false };
 //! let exists = Check::ArtifactExists { path: "a.txt".to_owned() };
 //! let assertion = Assertion { name: "artifact_exists", check: exists, critical: true, optional: false };
 //! assert_eq!(evaluate(&assertion, &evidence, &[]).status, Status::Passed);

@@ -20,7 +20,7 @@ use crate::scoring::{Ending, Measures};
 use crate::secrets::{Emitted, Secrets, emission};
 use crate::suite::TestCase;
 use crate::supervision::{Bounds, Crossing, Prices, Supervision};
-use crate::tools::{PlacedCall, SeenEvent, ToolCall, ToolCallStatus, ToolEndpoint, merge};
+use crate::tools::{PlacedCall, SeenEvent, ServedTools, ToolCall, ToolCallStatus, ToolEndpoint, merge};
 
 pub(crate) use process::crash;
 pub use process::protocol_pipes;
@@ -78,6 +78,8 @@ pub struct Execution {
     pub events: Vec<ReceivedJson>,
     /// Calls that the tools endpoint saw, in order.
     pub tool_calls: Vec<PlacedCall>,
+    /// Tools that the endpoint had.
+    pub served: ServedTools,
     /// Number of events that were dropped because of their number or size.
     pub dropped_events: u64,
     /// Deviations from the protocol that released agents have, and violations that did not end the run.
@@ -115,7 +117,8 @@ impl Execution {
     /// Events and tool calls of a run of the test, in their order, each call once.
     pub fn seen_events(&self, test: &TestCase) -> Vec<SeenEvent> {
         let events: Vec<Json> = self.events.iter().map(|event| event.json.clone()).collect();
-        let is_served = |tool: &str| test.settings.mock_tools.iter().any(|mock| mock.name == tool);
+        let is_mocked = |tool: &str| test.settings.mock_tools.iter().any(|mock| mock.name == tool);
+        let is_served = |tool: &str| self.served.contains(tool) || is_mocked(tool);
         merge(&events, &self.tool_calls, &is_served)
     }
 }
@@ -166,6 +169,7 @@ pub async fn execute(
         None => (None, mpsc::channel(1).1),
     };
     let url = open.as_ref().map(|endpoint| endpoint.url());
+    let served = open.as_ref().map(|endpoint| endpoint.served()).unwrap_or_default();
     let request = build_request(context.test, context.identity, context.workspace, url);
     let mut run = Run::new(context, started, calls);
     let outcome = match &context.agent.spec {
@@ -189,7 +193,7 @@ pub async fn execute(
     while let Ok(call) = run.calls.try_recv() {
         run.take_call(call);
     }
-    run.finish()
+    Execution { served, ..run.finish() }
 }
 
 fn lay_down(context: &RunContext<'_>, files: &[crate::folder::ResolvedFile]) -> Result<(), StartError> {
@@ -497,6 +501,7 @@ impl<'r> Run<'r> {
             response,
             events,
             tool_calls: self.tool_calls,
+            served: ServedTools::default(),
             dropped_events: transcript.counts.dropped,
             warnings: warnings.collect(),
             last_lines,

@@ -46,8 +46,41 @@ pub trait ToolEndpoint: Send {
     /// The `tools_endpoint` of the run's request.
     fn url(&self) -> &str;
 
+    /// Tools that the endpoint has. A call of one of them that the endpoint did not see was not made.
+    fn served(&self) -> ServedTools;
+
     /// Takes no further calls, waits for those in flight, and returns when they are on record.
     fn finish(self: Box<Self>) -> BoxFuture<'static, ()>;
+}
+
+/// Tools that an endpoint has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServedTools {
+    /// The tools of these names.
+    Named(BTreeSet<String>),
+    /// Every tool: a server does not list what it has.
+    Any,
+}
+
+impl Default for ServedTools {
+    fn default() -> ServedTools {
+        ServedTools::Named(BTreeSet::new())
+    }
+}
+
+impl ServedTools {
+    /// Whether the endpoint has a tool of that name.
+    pub fn contains(&self, tool: &str) -> bool {
+        match self {
+            ServedTools::Named(names) => names.contains(tool),
+            ServedTools::Any => true,
+        }
+    }
+
+    /// Whether the endpoint has no tool.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, ServedTools::Named(names) if names.is_empty())
+    }
 }
 
 /// Error of opening an endpoint. The run is not started.
@@ -79,14 +112,29 @@ pub struct ToolCall {
 pub enum ToolCallStatus {
     /// The tool succeeded.
     Success,
-    /// The tool failed, or does not exist.
+    /// The tool failed.
     Failed,
+    /// The endpoint has no such tool.
+    Unknown,
     /// The policy or its approver did not let it through.
     Refused,
     /// The tool is outside of the test's allowed tools.
     NotAllowed,
     /// The call is malformed, or belongs to another run.
     Invalid,
+}
+
+impl ToolCallStatus {
+    /// Whether no tool was reached: the call was refused before.
+    pub fn is_rejected(self) -> bool {
+        match self {
+            ToolCallStatus::Success | ToolCallStatus::Failed => false,
+            ToolCallStatus::Unknown
+            | ToolCallStatus::Refused
+            | ToolCallStatus::NotAllowed
+            | ToolCallStatus::Invalid => true,
+        }
+    }
 }
 
 /// A call and its place among the events of the run.
@@ -126,8 +174,17 @@ pub struct SeenEvent {
     pub event_type: String,
     /// Payload.
     pub payload: Json,
-    /// Whether it reports a call that the endpoint, which has the tool, did not see.
-    pub is_doubtful: bool,
+    /// Reason why a tool call fulfils no assertion; calls that must not be made count all the same.
+    pub doubt: Option<Doubt>,
+}
+
+/// Reasons why a tool call fulfils no assertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// The agent reports the call, and the endpoint, which has the tool, did not see it.
+    Unseen,
+    /// The endpoint refused the call: no tool was reached.
+    Rejected,
 }
 
 /// Merges reported events with the calls that the endpoint saw. A call that was also reported counts once, as and where the endpoint saw
@@ -143,15 +200,15 @@ pub fn merge(events: &[Json], calls: &[PlacedCall], is_served: &dyn Fn(&str) -> 
         let event_type = event.get("event_type").and_then(Json::as_str).unwrap_or_default().to_owned();
         let sequence = event.get("sequence").and_then(Json::as_u64);
         let tool = payload.get("tool").and_then(Json::as_str).unwrap_or_default();
-        let is_doubtful = event_type == "tool_call" && is_served(tool);
-        merged.push(((index, Place::Event, 0), SeenEvent { sequence, event_type, payload, is_doubtful }));
+        let doubt = (event_type == "tool_call" && is_served(tool)).then_some(Doubt::Unseen);
+        merged.push(((index, Place::Event, 0), SeenEvent { sequence, event_type, payload, doubt }));
     }
     for (number, placed) in calls.iter().enumerate() {
         let event = SeenEvent {
             sequence: None,
             event_type: "tool_call".to_owned(),
             payload: placed.call.to_payload(),
-            is_doubtful: false,
+            doubt: placed.call.status.is_rejected().then_some(Doubt::Rejected),
         };
         merged.push(((placed.after_events, Place::Call, number), event));
     }

@@ -68,6 +68,18 @@ pub enum EarlierError {
         /// Number of tests that are selected now.
         selected: usize,
     },
+    /// The suite run was of other tests, or of another number of runs.
+    #[error(
+        "suite run {0} was of other tests, or of another number of runs; give the same --tags, --partition and --runs"
+    )]
+    OtherSelection(String),
+}
+
+/// Digest of the selected tests and of the number of runs that the caller asked for. A suite run is resumed only with the same.
+pub fn selection(suite: &Suite, options: &Options) -> Digest {
+    let selected = options.selected.iter().filter_map(|index| suite.tests.get(*index));
+    let ids: Vec<Json> = selected.map(|test| Json::from(test.id.as_str())).collect();
+    Digest::of(Json::Array(vec![Json::Array(ids), options.runs.into()]).to_string().as_bytes())
 }
 
 /// An earlier suite run, and the part of it that counts.
@@ -132,6 +144,9 @@ pub fn resume(
         let (id, recorded) = (run.id, run.tests);
         return Err(EarlierError::Selection { id, recorded, selected: options.selected.len() });
     }
+    if !run.selection.is_empty() && run.selection != grouped(selection(pair.suite, options)) {
+        return Err(EarlierError::OtherSelection(run.id));
+    }
     let mut known: HashMap<String, TestResult> =
         run.result_in(reader, pair.suite)?.tests.into_iter().map(|test| (test.id.clone(), test)).collect();
     for test in &pair.suite.tests {
@@ -140,6 +155,16 @@ pub fn resume(
             known.name.clone_from(&test.name);
             known.tags = Arc::clone(&test.tags);
         }
+    }
+    // Records of earlier versions do not say which tests were selected, but each of their results must be of one that is.
+    let selected: HashSet<&str> = options
+        .selected
+        .iter()
+        .filter_map(|index| pair.suite.tests.get(*index))
+        .map(|test| test.id.as_str())
+        .collect();
+    if known.keys().any(|id| !selected.contains(id.as_str())) {
+        return Err(EarlierError::OtherSelection(run.id));
     }
     let kept = known.len();
     options.known.extend(known);

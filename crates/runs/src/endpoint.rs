@@ -11,21 +11,28 @@ use proctor_door_atp::{
 use proctor_runner::secrets::{Emitted, Secrets};
 use proctor_runner::suite::{Approval, ApprovalDecision, TestCase};
 use proctor_runner::tools::{
-    EndpointError, EndpointRun, MAX_CALLS, ToolCall, ToolCallStatus, ToolEndpoint, ToolEndpoints,
+    EndpointError, EndpointRun, MAX_CALLS, ServedTools, ToolCall, ToolCallStatus, ToolEndpoint, ToolEndpoints,
 };
 
 use crate::store::RunStore;
 
-struct Open(ToolDoor);
+struct Open {
+    door: ToolDoor,
+    served: ServedTools,
+}
 
 impl ToolEndpoint for Open {
     fn url(&self) -> &str {
-        self.0.url()
+        self.door.url()
+    }
+
+    fn served(&self) -> ServedTools {
+        self.served.clone()
     }
 
     fn finish(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            self.0.finish().await;
+            self.door.finish().await;
         })
     }
 }
@@ -55,8 +62,18 @@ impl ToolEndpoints for RunStore {
                 .tools
                 .backend(&run.test.settings.mock_tools, run.task_id, &cut_secrets)
                 .map_err(failed)?;
+            let allowed_tools = self.allowed_tools(run.test);
+            let listed = backend.tools().into_iter().map(|tool| tool.name);
+            let served = match &allowed_tools {
+                // A server does not list its tools: it may have all that the run may call.
+                None if self.tools.is_server() => ServedTools::Any,
+                Some(allowed) if self.tools.is_server() => {
+                    ServedTools::Named(listed.chain(allowed.iter().cloned()).collect())
+                }
+                _ => ServedTools::Named(listed.collect()),
+            };
             let settings = Run {
-                allowed_tools: self.allowed_tools(run.test),
+                allowed_tools,
                 max_calls: MAX_CALLS,
                 call_timeout: run.call_timeout,
                 approvals: approvals(&run.test.settings.approvals),
@@ -67,7 +84,7 @@ impl ToolEndpoints for RunStore {
             let (clock, randomness) = (Arc::clone(&self.clock), &*self.randomness);
             let door =
                 ToolDoor::open(listener, settings, decider, backend, clock, randomness).map_err(failed)?;
-            let open: Box<dyn ToolEndpoint> = Box::new(Open(door));
+            let open: Box<dyn ToolEndpoint> = Box::new(Open { door, served });
             Ok(open)
         })
     }
@@ -129,11 +146,10 @@ fn on_call(calls: tokio::sync::mpsc::Sender<ToolCall>, secrets: Arc<Secrets>) ->
 fn status(status: CallStatus) -> ToolCallStatus {
     match status {
         CallStatus::Success => ToolCallStatus::Success,
-        CallStatus::Failed
-        | CallStatus::TimedOut
-        | CallStatus::Stopped
-        | CallStatus::Unfinished
-        | CallStatus::UnknownTool => ToolCallStatus::Failed,
+        CallStatus::Failed | CallStatus::TimedOut | CallStatus::Stopped | CallStatus::Unfinished => {
+            ToolCallStatus::Failed
+        }
+        CallStatus::UnknownTool => ToolCallStatus::Unknown,
         CallStatus::Denied | CallStatus::NotApproved => ToolCallStatus::Refused,
         CallStatus::NotAllowed => ToolCallStatus::NotAllowed,
         CallStatus::ForeignTask | CallStatus::TooManyCalls | CallStatus::Malformed => ToolCallStatus::Invalid,

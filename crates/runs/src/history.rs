@@ -17,8 +17,8 @@ use proctor_runner::suite::{Suite, TestCase};
 use proctor_yaml::Position;
 
 use crate::keys::{
-    ID_DIGEST, PAIR_DIGEST, SUITE_RUNS, SUITE_STARTED, TEST_ENDED, TEST_RESULTS, id_digest, pair_digest,
-    tests_session,
+    ID_DIGEST, PAIR_DIGEST, SELECTION, SUITE_RUNS, SUITE_STARTED, TEST_ENDED, TEST_RESULTS, id_digest,
+    pair_digest, tests_session,
 };
 
 /// Suite runs that are searched for a name.
@@ -47,6 +47,8 @@ pub struct SuiteRun {
     isolation: Option<Json>,
     /// Empty in records of versions that did not write it.
     pair_digest: String,
+    /// Digest of the selected tests and of the number of runs; empty in records of versions that did not write it.
+    pub(crate) selection: String,
 }
 
 /// End of a suite run.
@@ -128,6 +130,7 @@ pub fn list(reader: &Reader, limit: usize) -> Result<Vec<SuiteRun>, HistoryError
                 file: text("file"),
                 suite_digest: text("suite_digest"),
                 pair_digest: text(PAIR_DIGEST),
+                selection: text(SELECTION),
                 agent: text("agent"),
                 tests: usize::try_from(number("tests")).unwrap_or(usize::MAX),
                 started: record.envelope.time,

@@ -8,6 +8,9 @@ pub(crate) const ID_DIGEST: &str = "id_digest";
 /// Member of the record that begins a suite run: the digest of the names of suite and agent, for the same reason.
 pub(crate) const PAIR_DIGEST: &str = "pair_digest";
 
+/// Member of the record that begins a suite run: the digest of its tests and of the number of runs.
+pub(crate) const SELECTION: &str = "selection_digest";
+
 /// Digest of a test's id in records.
 pub(crate) fn id_digest(id: &str) -> String {
     grouped(Digest::of(id.as_bytes()))

@@ -16,8 +16,8 @@ use proctor_runner::results::SuiteResult;
 
 use crate::backend::ToolSource;
 use crate::keys::{
-    ID_DIGEST, PAIR_DIGEST, SUITE_RUNS, SUITE_STARTED, TEST_RESULTS, grouped, id_digest, pair_digest,
-    run_principal, suite_principal, tests_session,
+    ID_DIGEST, PAIR_DIGEST, SELECTION, SUITE_RUNS, SUITE_STARTED, TEST_RESULTS, grouped, id_digest,
+    pair_digest, run_principal, suite_principal, tests_session,
 };
 
 /// A source of deciders: for each principal the engine of this process, or a connection to the owner of the state directory.
@@ -43,6 +43,8 @@ pub struct SuiteRunStart {
     pub agent: String,
     /// Number of selected tests.
     pub tests: usize,
+    /// Digest of the selected tests and of the number of runs, of [`crate::earlier::selection`].
+    pub selection: Digest,
 }
 
 /// The store of one suite run: its records, and the tools of its runs.
@@ -84,7 +86,7 @@ impl RunStore {
 
     /// Records that the suite run begins; once, also if it is resumed.
     pub async fn suite_started(&self) -> Result<(), RecordError> {
-        let SuiteRunStart { id, suite, file, suite_digest, agent, tests } = &self.start;
+        let SuiteRunStart { id, suite, file, suite_digest, agent, tests, selection } = &self.start;
         let data = Json::object()
             .with("suite_run", id.as_str())
             .with("suite", suite.as_str())
@@ -92,7 +94,8 @@ impl RunStore {
             .with("suite_digest", grouped(*suite_digest))
             .with("agent", agent.as_str())
             .with(PAIR_DIGEST, pair_digest(suite, agent))
-            .with("tests", *tests);
+            .with("tests", *tests)
+            .with(SELECTION, grouped(*selection));
         self.record_for_suite(SUITE_RUNS, id.clone(), SUITE_STARTED, suite, data, None).await
     }
 

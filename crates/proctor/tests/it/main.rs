@@ -63,5 +63,6 @@ mod test_runs;
 mod test_sandbox;
 mod test_secrets;
 mod test_terminal;
+mod test_tool_claims;
 mod tiles;
 mod tool_server;

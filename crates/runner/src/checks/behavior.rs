@@ -89,8 +89,9 @@ impl Behavior {
             checks.push(counted("max_tool_calls", count, count <= limit, "at most", limit));
         }
         if let Some(limit) = self.min_tool_calls {
-            // Metrics count only where no reported call is doubtful.
-            let metric = evidence.metric("tool_calls").filter(|_| credible.len() == calls.len());
+            // An agent's own metric counts only where nobody else can count, and where no reported call is doubtful.
+            let is_usable = !evidence.has_tools && credible.len() == calls.len();
+            let metric = evidence.metric("tool_calls").filter(|_| is_usable);
             let count = metric.unwrap_or(credible.len() as u64);
             checks.push(counted("min_tool_calls", count, count >= limit, "at least", limit));
         }

@@ -21,6 +21,8 @@ pub struct Evidence<'a> {
     pub events: &'a [EventView<'a>],
     /// The workspace after the last process ended.
     pub files: &'a dyn Files,
+    /// Whether the run's endpoint has tools: then calls are counted there, and not as the agent says.
+    pub has_tools: bool,
 }
 
 /// An event of a run.
@@ -32,7 +34,7 @@ pub struct EventView<'a> {
     pub event_type: &'a str,
     /// The payload.
     pub payload: &'a Json,
-    /// Whether it reports a call that the tools endpoint, which has the tool, did not see. Such a call fulfils no rule.
+    /// Whether it is a call that the tools endpoint, which has the tool, did not see, or that reached no tool. Such a call fulfils no rule.
     pub is_doubtful: bool,
 }
 

@@ -91,7 +91,7 @@ pub(super) fn with_answers(
     answers: &[Answer],
 ) -> (Status, String) {
     let response = json(response);
-    let evidence = Evidence { response: &response, events: &[], files };
+    let evidence = Evidence { response: &response, events: &[], files, has_tools: false };
     let result = evaluate(&assertion(check.clone()), &evidence, answers);
     (result.status, result.checks[0].message.clone())
 }

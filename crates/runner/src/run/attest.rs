@@ -8,6 +8,7 @@ use crate::checks::AssertionResult;
 use crate::execute::Execution;
 use crate::judging::Judges;
 use crate::suite::{AttestAssertion, TestCase};
+use crate::tools::{Doubt, SeenEvent};
 
 /// Evaluates the Attest assertions of a test. They may wait for a model.
 pub(super) async fn evaluate(
@@ -18,10 +19,42 @@ pub(super) async fn evaluate(
     if test.settings.attest.is_empty() {
         return Vec::new();
     }
-    let text = trace(execution, test).to_string();
+    let seen = execution.seen_events(test);
+    let text = trace(execution, &seen).to_string();
     let (listed, judges) = (test.settings.attest.clone(), around.judges.clone());
     let evaluated = tokio::task::spawn_blocking(move || verdicts(&text, &listed, judges.as_deref()));
-    evaluated.await.unwrap_or_default()
+    let results = evaluated.await.unwrap_or_default();
+    match invented(&seen) {
+        Some(reason) => with_invented_calls(&test.settings.attest, results, &reason),
+        None => results,
+    }
+}
+
+/// Sentence about a call that the agent reports and did not make.
+fn invented(seen: &[SeenEvent]) -> Option<String> {
+    let call = seen.iter().find(|event| event.doubt == Some(Doubt::Unseen))?;
+    let tool = call.payload.get("tool").and_then(Json::as_str).unwrap_or_default();
+    let tool = proctor_core::printable::shown(tool, 100);
+    Some(format!("the agent reports a call of `{tool}` that the tools endpoint did not see"))
+}
+
+/// Fails the assertions that look at steps: with a step that did not happen neither "was called" nor "was not called" can be believed.
+fn with_invented_calls(
+    listed: &[AttestAssertion],
+    results: Vec<AssertionResult>,
+    reason: &str,
+) -> Vec<AssertionResult> {
+    let fail = |assertion: &AttestAssertion| {
+        AssertionResult::from_verdict(&assertion.id, &Verdict::fail(false, reason))
+    };
+    let judged = listed.iter().zip(results);
+    judged.map(|(assertion, result)| if reads_output(assertion) { result } else { fail(assertion) }).collect()
+}
+
+/// Whether an assertion looks at the output alone.
+fn reads_output(assertion: &AttestAssertion) -> bool {
+    let spec = Json::parse(assertion.spec.as_bytes()).unwrap_or_default();
+    spec.get("target").and_then(Json::as_str).is_some_and(|target| target.starts_with("output"))
 }
 
 fn verdicts(text: &str, listed: &[AttestAssertion], judges: Option<&dyn Judges>) -> Vec<AssertionResult> {
@@ -56,11 +89,11 @@ fn verdicts(text: &str, listed: &[AttestAssertion], judges: Option<&dyn Judges>)
 }
 
 /// The run as a trace, as `proctor assert --session` sees it: tool calls and requests to models are steps, the text of the first artifact
-/// is the message, amounts are those that the agent reported.
-fn trace(execution: &Execution, test: &TestCase) -> Json {
-    let steps: Vec<Json> = execution
-        .seen_events(test)
+/// is the message, amounts are those that the agent reported. Calls that reached no tool are no steps.
+fn trace(execution: &Execution, seen: &[SeenEvent]) -> Json {
+    let steps: Vec<Json> = seen
         .iter()
+        .filter(|event| event.doubt != Some(Doubt::Rejected))
         .filter_map(|event| {
             let member = |name: &str| event.payload.get(name).cloned();
             match event.event_type.as_str() {

@@ -69,7 +69,8 @@ pub(super) async fn evaluate(
     let events: Vec<EventView<'_>> = seen.iter().map(view).collect();
     let (untouched, warned) = (Some(evidence), &mut warnings);
     let mut checks = Checks { around, workspace, given, secrets, untouched, warnings: warned };
-    let evidence = Evidence { response: &execution.response, events: &events, files: &folder };
+    let has_tools = !execution.served.is_empty() || !test.settings.mock_tools.is_empty();
+    let evidence = Evidence { response: &execution.response, events: &events, files: &folder, has_tools };
     let results = checks.evaluate(&test.assertions, &evidence).await;
     let mut assertions = match results {
         Ok(assertions) => assertions,
@@ -95,8 +96,8 @@ pub(super) async fn evaluate(
 }
 
 fn view(event: &SeenEvent) -> EventView<'_> {
-    let SeenEvent { sequence, event_type, payload, is_doubtful } = event;
-    EventView { sequence: *sequence, event_type, payload, is_doubtful: *is_doubtful }
+    let SeenEvent { sequence, event_type, payload, doubt } = event;
+    EventView { sequence: *sequence, event_type, payload, is_doubtful: doubt.is_some() }
 }
 
 /// Bytes of an artifact's file in which secrets are looked for.

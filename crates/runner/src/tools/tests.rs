@@ -36,7 +36,7 @@ fn a_call_that_is_also_reported_counts_once_as_the_endpoint_saw_it() {
     let merged = merge(&events, &[placed(0, "search", r#"{"q":1}"#)], &|_| false);
     assert_eq!(merged.len(), 1);
     assert_eq!(merged[0].payload.get("output").and_then(Json::as_str), Some("out"));
-    assert_eq!((merged[0].sequence, merged[0].is_doubtful), (None, false));
+    assert_eq!((merged[0].sequence, merged[0].doubt), (None, None));
     // Another input is another call, and one report stands for one call.
     assert_eq!(merge(&events, &[placed(0, "search", r#"{"q":2}"#)], &|_| false).len(), 2);
     let twice = [placed(0, "search", r#"{"q":1}"#), placed(0, "search", r#"{"q":1}"#)];
@@ -62,8 +62,33 @@ fn calls_have_the_order_in_which_they_were_seen_and_invented_ones_are_doubtful()
     let calls = [placed(0, "delete", "{}"), placed(0, "backup", "{}")];
     let merged = merge(&events, &calls, &|tool| tool != "own");
     assert_eq!(tools(&merged), ["delete", "backup", "pay", "own"]);
-    let doubtful: Vec<bool> = merged.iter().map(|event| event.is_doubtful).collect();
-    assert_eq!(doubtful, [false, false, true, false]);
+    let doubts: Vec<Option<Doubt>> = merged.iter().map(|event| event.doubt).collect();
+    assert_eq!(doubts, [None, None, Some(Doubt::Unseen), None]);
+}
+
+#[test]
+fn calls_that_reached_no_tool_are_doubtful() {
+    use ToolCallStatus::{Failed, Invalid, NotAllowed, Refused, Success, Unknown};
+    for (status, expected) in [
+        (Success, None),
+        (Failed, None),
+        (Unknown, Some(Doubt::Rejected)),
+        (Refused, Some(Doubt::Rejected)),
+        (NotAllowed, Some(Doubt::Rejected)),
+        (Invalid, Some(Doubt::Rejected)),
+    ] {
+        let mut seen = placed(0, "search", "{}");
+        seen.call.status = status;
+        assert_eq!(merge(&[], &[seen], &|_| true)[0].doubt, expected, "{status:?}");
+    }
+}
+
+#[test]
+fn a_server_has_every_tool_and_a_list_those_it_names() {
+    let named = ServedTools::Named(["search".to_owned()].into());
+    assert!(named.contains("search") && !named.contains("pay") && !named.is_empty());
+    assert!(ServedTools::Any.contains("pay") && !ServedTools::Any.is_empty());
+    assert!(ServedTools::default().is_empty());
 }
 
 proptest! {

@@ -33,7 +33,7 @@ fn scored(test: &TestCase, response: &str, tool: &str) -> (Vec<AssertionResult>,
     let payload = Json::object().with("tool", tool).with("status", "success");
     let events =
         [EventView { sequence: Some(0), event_type: "tool_call", payload: &payload, is_doubtful: false }];
-    let evidence = Evidence { response: &response, events: &events, files: &NoFiles };
+    let evidence = Evidence { response: &response, events: &events, files: &NoFiles, has_tools: false };
     let results: Vec<AssertionResult> =
         test.assertions.iter().map(|assertion| evaluate(assertion, &evidence, &[])).collect();
     let metric = |name: &str| response["metrics"][name].as_u64();

@@ -61,6 +61,7 @@ pub(super) fn open(
         suite_digest: digest,
         agent: agent.name.clone(),
         tests: options.selected.len(),
+        selection: earlier::selection(suite, options),
     };
     let uid = rustix::process::getuid().as_raw();
     let clock = Arc::new(SystemClock);

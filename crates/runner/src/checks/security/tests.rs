@@ -13,7 +13,7 @@ fn scan(subtypes: &[&'static str]) -> SecurityScan {
 fn run(scan: &SecurityScan, text: &str) -> CheckResult {
     let artifact = Json::object().with("type", "file").with("path", "a.txt").with("content", text);
     let response = Json::object().with("artifacts", vec![artifact]);
-    let evidence = Evidence { response: &response, events: &[], files: &NoFiles };
+    let evidence = Evidence { response: &response, events: &[], files: &NoFiles, has_tools: false };
     scan.evaluate(&evidence).unwrap().remove(0)
 }
 
@@ -117,6 +117,6 @@ fn languages_narrow_code_patterns() {
 #[test]
 fn the_error_text_is_scanned_too() {
     let response = Json::object().with("error", "cannot log in with password = \"correcthorse\"");
-    let evidence = Evidence { response: &response, events: &[], files: &NoFiles };
+    let evidence = Evidence { response: &response, events: &[], files: &NoFiles, has_tools: false };
     assert!(!scan(&["hardcoded_secret"]).evaluate(&evidence).unwrap()[0].passed);
 }

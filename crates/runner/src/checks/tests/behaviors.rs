@@ -14,8 +14,18 @@ fn run(config: &str, response: &str, events: &[(&str, &str)]) -> AssertionResult
             is_doubtful: payload.get("doubtful").is_some(),
         })
         .collect();
-    let evidence = Evidence { response: &response, events: &views, files: &NoFiles };
+    let evidence = Evidence { response: &response, events: &views, files: &NoFiles, has_tools: false };
     evaluate(&assertion(loaded("behavior", config)), &evidence, &[])
+}
+
+#[test]
+fn a_metric_of_the_agent_does_not_stand_for_calls_that_the_endpoint_counts() {
+    let response = json(r#"{"metrics": {"tool_calls": 5}}"#);
+    let counted = |has_tools| {
+        let evidence = Evidence { response: &response, events: &[], files: &NoFiles, has_tools };
+        evaluate(&assertion(loaded("behavior", "{min_tool_calls: 3}")), &evidence, &[]).status
+    };
+    assert_eq!((counted(true), counted(false)), (Status::Failed, Status::Passed));
 }
 
 const CALLS: &[(&str, &str)] = &[
@@ -157,7 +167,7 @@ fn rules_are_assertions_of_their_own_too() {
         ("no_errors", "{}", "no_errors"),
     ] {
         let response = Json::object();
-        let evidence = Evidence { response: &response, events: &[], files: &NoFiles };
+        let evidence = Evidence { response: &response, events: &[], files: &NoFiles, has_tools: false };
         let result = evaluate(&assertion(loaded(kind, config)), &evidence, &[]);
         assert_eq!(result.checks.len(), 1);
         assert_eq!(result.checks[0].name, name);

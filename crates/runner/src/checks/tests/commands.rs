@@ -142,7 +142,7 @@ fn other_ends_of_a_command() {
 #[test]
 fn needs_name_the_command() {
     let response = Json::object();
-    let evidence = Evidence { response: &response, events: &[], files: &NoFiles };
+    let evidence = Evidence { response: &response, events: &[], files: &NoFiles, has_tools: false };
     let check = loaded("lint", "{linter: eslint, path: src, args: [--quiet], timeout: 9, working_dir: sub}");
     let needs = needs(&check, &evidence, "fence");
     let Request::Command(command) = &needs[0].request else { panic!("a command") };

@@ -12,7 +12,7 @@ fn leaf(kind: char) -> String {
 fn run(config: &str) -> AssertionResult {
     let response = json(r#"{"artifacts": [{"path": "a", "content": "x"}]}"#);
     let files = Memory::default();
-    let evidence = Evidence { response: &response, events: &[], files: &files };
+    let evidence = Evidence { response: &response, events: &[], files: &files, has_tools: false };
     evaluate(&assertion(loaded("composite", config)), &evidence, &[])
 }
 
@@ -85,7 +85,7 @@ fn needs_and_answers_are_numbered_by_leaf() {
     let config = "{operator: and, conditions: [{type: no_errors}, {operator: not, condition: {type: custom_command, config: {command: a}}}, {type: composite, config: {operator: or, conditions: [{type: custom_command, config: {command: b}}]}}]}";
     let check = loaded("composite", config);
     let response = Json::object();
-    let evidence = Evidence { response: &response, events: &[], files: &NoFiles };
+    let evidence = Evidence { response: &response, events: &[], files: &NoFiles, has_tools: false };
     let needs = needs(&check, &evidence, "fence");
     let named: Vec<(usize, String)> = needs
         .iter()

@@ -10,7 +10,7 @@ fn defect_03_a_check_that_cannot_run_is_an_error_not_a_pass() {
     });
     let files = Memory::of(&[("a", "x")]);
     let response = Json::object();
-    let evidence = Evidence { response: &response, events: &[], files: &files };
+    let evidence = Evidence { response: &response, events: &[], files: &files, has_tools: false };
     let critical = Assertion { critical: true, ..assertion(check) };
     let result = evaluate(&critical, &evidence, &[]);
     assert_eq!((result.status, result.score, result.critical), (Status::Error, 0.0, true));

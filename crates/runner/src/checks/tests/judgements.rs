@@ -8,7 +8,7 @@ fn reply(text: &str) -> JudgeReply {
 
 fn run(config: &str, replies: Vec<JudgeReply>) -> AssertionResult {
     let response = json(RESPONSE);
-    let evidence = Evidence { response: &response, events: &[], files: &NoFiles };
+    let evidence = Evidence { response: &response, events: &[], files: &NoFiles, has_tools: false };
     let answers = [Answer { leaf: 0, reply: Reply::Judge(replies) }];
     evaluate(&assertion(loaded("llm_eval", config)), &evidence, &answers)
 }
@@ -16,7 +16,7 @@ fn run(config: &str, replies: Vec<JudgeReply>) -> AssertionResult {
 #[test]
 fn the_need_holds_question_and_text() {
     let response = json(RESPONSE);
-    let evidence = Evidence { response: &response, events: &[], files: &NoFiles };
+    let evidence = Evidence { response: &response, events: &[], files: &NoFiles, has_tools: false };
     let needs = needs(
         &loaded("llm_eval", "{criteria: clarity, prompt: Is it short?, num_runs: 3}"),
         &evidence,

@@ -63,7 +63,7 @@ proptest! {
             .iter()
             .map(|(event_type, sequence, payload)| EventView { sequence: *sequence, event_type, payload, is_doubtful: false })
             .collect();
-        let evidence = Evidence { response: &response, events: &events, files: &NoFiles };
+        let evidence = Evidence { response: &response, events: &events, files: &NoFiles, has_tools: false };
         for check in checks() {
             let mut answers = exited(code, &output);
             answers.push(Answer { leaf: 0, reply: Reply::Judge(vec![JudgeReply::Text(output.clone())]) });
