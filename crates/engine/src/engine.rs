@@ -105,6 +105,8 @@ pub struct Engine {
     decided: tokio::sync::watch::Sender<u64>,
     /// Channel of notices on agents, operations, approvals and the policy.
     notices: tokio::sync::broadcast::Sender<Notice>,
+    /// Held from reading the policy's files until what they say is in force.
+    reloading: Mutex<()>,
 }
 
 struct Inner {
@@ -231,6 +233,7 @@ impl Engine {
             delivered: tokio::sync::watch::Sender::new(0),
             decided: tokio::sync::watch::Sender::new(0),
             notices: tokio::sync::broadcast::Sender::new(agents::NOTICES),
+            reloading: Mutex::default(),
         };
         if engine.recorded_policy()? != Some(engine.policy().digest()) {
             engine.record_policy(&engine.policy())?;

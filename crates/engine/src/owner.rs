@@ -102,6 +102,9 @@ enum HandshakeError {
         /// The owner's process id.
         pid: u32,
     },
+    /// No door of this name.
+    #[error("the owner has no door `{0}`: use the same version of Proctor for both")]
+    Mode(String),
     /// No relay more is served.
     #[error("{MAX_RELAYS} relays are connected to the owner: no more are served")]
     TooManyRelays,
@@ -283,6 +286,11 @@ impl Owner {
         }
         let text = |name: &str| hello.get(name).and_then(Json::as_str).unwrap_or_default();
         let door = self.doors.iter().find(|door| door.mode() == text("mode"));
+        // Lines for a door that this owner does not have must not be taken for commands.
+        if door.is_none() && text("mode") != crate::access::COMMAND {
+            let mode = proctor_core::printable::shown(text("mode"), 100);
+            return refuse(stream, &HandshakeError::Mode(mode).to_string());
+        }
         let counted = door.map(|_| Counted::below(MAX_RELAYS, &self.relays));
         if let Some(None) = counted {
             return refuse(stream, &HandshakeError::TooManyRelays.to_string());

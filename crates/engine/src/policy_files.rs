@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use proctor_policy::document::{Module, Position, Problem, read_document};
 use proctor_policy::policy::{Policy, Source, SourceRole, module_name};
 use proctor_system::describe;
+use rustix::fs::{Mode, OFlags};
 
 /// The most bytes of a source that are read; documents have a lower limit of their own.
 const MAX_SOURCE: u64 = 4 << 20;
@@ -20,6 +21,9 @@ pub enum ReadFileError {
     /// The file is over the limit.
     #[error("{0} bytes are over the limit of {MAX_SOURCE}")]
     TooLong(u64),
+    /// Not a regular file: opening a pipe waits for a writer, a device may have no end.
+    #[error("not a regular file")]
+    NotAFile,
     /// The file grew over the limit while it was read, or has no length of its own.
     #[error("more than {MAX_SOURCE} bytes")]
     Growing,
@@ -36,7 +40,9 @@ pub fn read_sources(path: &Path) -> Result<Vec<Source>, Vec<Problem>> {
     let mut sources = Vec::new();
     for file in document_files(path)? {
         let name = file.to_string_lossy().into_owned();
-        match read_bounded(&file) {
+        // The policy itself may be a pipe (`--policy <(…)`). What lies in a folder is read again and again, and must not block.
+        let read = if file == path { read_bounded(&file) } else { read_regular(&file) };
+        match read {
             Ok(bytes) => sources.push(Source { role: SourceRole::Document, name, bytes }),
             Err(problem) => problems.push(problem_in(&name, problem.to_string())),
         }
@@ -54,7 +60,7 @@ pub fn read_sources(path: &Path) -> Result<Vec<Source>, Vec<Problem>> {
             if modules.iter().any(|known| known.role == role && known.name == name) {
                 continue;
             }
-            match read_bounded(Path::new(&name)) {
+            match read_regular(Path::new(&name)) {
                 Ok(bytes) => modules.push(Source { role, name, bytes }),
                 Err(problem) => problems.push(Problem {
                     file: source.name.clone(),
@@ -98,9 +104,23 @@ fn document_files(path: &Path) -> Result<Vec<PathBuf>, Vec<Problem>> {
     Ok(files)
 }
 
+/// Reads a regular file of at most 4 MiB. Anything else is refused without waiting for it.
+fn read_regular(path: &Path) -> Result<Vec<u8>, ReadFileError> {
+    // Nothing is followed by O_NONBLOCK on a regular file; a pipe without a writer opens at once.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(std::io::Error::from)?);
+    if !file.metadata()?.is_file() {
+        return Err(ReadFileError::NotAFile);
+    }
+    read_open(file)
+}
+
 /// Reads a file of at most 4 MiB.
 pub fn read_bounded(path: &Path) -> Result<Vec<u8>, ReadFileError> {
-    let file = File::open(path)?;
+    read_open(File::open(path)?)
+}
+
+fn read_open(file: File) -> Result<Vec<u8>, ReadFileError> {
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     if length > MAX_SOURCE {
         return Err(ReadFileError::TooLong(length));
@@ -116,3 +136,6 @@ pub fn read_bounded(path: &Path) -> Result<Vec<u8>, ReadFileError> {
 fn problem_in(file: &str, message: String) -> Problem {
     Problem { file: file.to_owned(), at: Position { line: 1, column: 1 }, message }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,7 @@ fn watch(path: &Path, engine: &Weak<Engine>, after: &dyn Fn()) {
 
 /// Reads the policy again at once, for a relay that has seen a later one. A broken one is left to the next look, which reports it.
 pub(crate) fn look_again(path: &Path, engine: &Engine) {
+    let _reload = engine.begin_reload();
     if let Ok(sources) = policy_files::read_sources(path)
         && sources_digest(&sources) != engine.policy().digest()
         && let Ok(policy) = Policy::compile(sources)
@@ -54,6 +55,7 @@ pub(crate) fn look_again(path: &Path, engine: &Engine) {
 
 /// Reads the policy again. What is the same as before is not compiled again.
 fn reload(path: &Path, engine: &Engine) -> Reload {
+    let _reload = engine.begin_reload();
     match policy_files::read_sources(path) {
         Ok(sources) if sources_digest(&sources) == engine.policy().digest() => Reload::Unchanged,
         Ok(sources) => engine.reload(Policy::compile(sources)),
@@ -80,8 +82,8 @@ fn report(outcome: &Reload, engine: &Engine) {
     }
 }
 
-/// A fingerprint of the watched files: path, length, modification time, inode.
-type Look = Vec<(PathBuf, u64, i64, i64, u64)>;
+/// A fingerprint of the watched files: path, length, inode, times of modification and of change. Programs can set the first time, not the second.
+type Look = Vec<(PathBuf, u64, u64, [i64; 4])>;
 
 /// The files that make the policy: those in its folder, and the modules that are in force.
 fn look(path: &Path, engine: &Engine) -> Look {
@@ -95,8 +97,14 @@ fn look(path: &Path, engine: &Engine) -> Look {
     files
         .into_iter()
         .map(|file| match std::fs::metadata(&file) {
-            Ok(found) => (file, found.len(), found.mtime(), found.mtime_nsec(), found.ino()),
-            Err(_) => (file, 0, 0, 0, 0),
+            Ok(found) => {
+                let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
+                (file, found.len(), found.ino(), times)
+            }
+            Err(_) => (file, 0, 0, [0; 4]),
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

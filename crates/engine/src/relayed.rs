@@ -139,8 +139,12 @@ impl RelayConnections {
     pub(crate) fn add(&self, answer: Option<Duration>) -> Arc<RelayConnection> {
         let connection = Arc::new(RelayConnection::new(answer));
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() == MAX_REMEMBERED {
-            known.pop_front();
+        // Connections that are still served have another holder. They stay: their relay may yet say that answers did not arrive. Their number is
+        // that of the relays.
+        if known.len() >= MAX_REMEMBERED
+            && let Some(ended) = known.iter().position(|connection| Arc::strong_count(connection) == 1)
+        {
+            known.remove(ended);
         }
         known.push_back(Arc::clone(&connection));
         connection
@@ -155,5 +159,22 @@ impl RelayConnections {
             connection.map_or(0, |connection| connection.abandon(engine, *arrived))
         });
         engine.ledger().note_unrecorded_many(denies.count.saturating_sub(missing));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_served_is_never_forgotten_and_ended_ones_are_bounded() {
+        let connections = RelayConnections::default();
+        let live = connections.add(None);
+        for _ in 0..3 * MAX_REMEMBERED {
+            connections.add(None);
+        }
+        let known = connections.0.lock().unwrap();
+        assert!(known.iter().any(|connection| connection.id() == live.id()));
+        assert!(known.len() <= MAX_REMEMBERED + 1, "{}", known.len());
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Fac
         text: action.text.clone(),
         tokens: action.tokens,
         cost_usd: action.cost_usd,
-        cwd: if action.cwd.is_empty() { String::new() } else { absolute(&action.cwd, "") },
+        cwd: working_directory(&action.cwd),
         depth: action.depth,
         door: action.door.clone(),
         ..Facts::default()
@@ -90,6 +90,11 @@ pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Fac
     facts
 }
 
+/// The working directory; none if it is longer than any that a system has.
+fn working_directory(claimed: &str) -> String {
+    if claimed.is_empty() || claimed.len() > MAX_PATH { String::new() } else { absolute(claimed, "") }
+}
+
 struct Gatherer {
     facts: Facts,
     first_path: String,
@@ -97,6 +102,7 @@ struct Gatherer {
 
 impl Gatherer {
     fn gather(&mut self, action: &Action) {
+        self.is_long(&action.cwd);
         let writes = self.writes_by_itself();
         if !action.path.is_empty() {
             self.add_path(&action.path, writes);
@@ -252,6 +258,10 @@ impl Gatherer {
             };
             let reached: Vec<String> = bases.iter().map(|base| absolute(target, base)).collect();
             for base in reached {
+                if base.len() > MAX_PATH {
+                    self.unknown(LONG_PATH);
+                    continue;
+                }
                 if bases.len() >= 16 {
                     self.unknown("too many changes of directory");
                     return bases;
@@ -263,13 +273,29 @@ impl Gatherer {
     }
 
     fn add_path_from(&mut self, bases: &[String], path: &str, writes: bool) {
+        if self.is_long(path) {
+            return;
+        }
         for base in bases {
             let path = absolute(path, base);
             self.push_path(path, writes);
         }
     }
 
+    /// Whether a path is longer than any that a system opens; noted as unknown. Joined with every directory, such paths would multiply the
+    /// size of the action.
+    fn is_long(&mut self, path: &str) -> bool {
+        let is_long = path.len() > MAX_PATH;
+        if is_long {
+            self.unknown(LONG_PATH);
+        }
+        is_long
+    }
+
     fn add_path(&mut self, path: &str, writes: bool) {
+        if self.is_long(path) {
+            return;
+        }
         let path = absolute(path, &self.facts.cwd);
         if self.first_path.is_empty() {
             self.first_path.clone_from(&path);

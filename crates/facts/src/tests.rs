@@ -82,3 +82,26 @@ fn plurals_are_bounded_and_say_so() {
     assert_eq!(facts.paths.len(), MAX_ENTRIES);
     assert!(facts.unknown.iter().any(|unknown| unknown.contains("more than 1024")));
 }
+
+#[test]
+fn long_paths_and_working_directories_are_unknown_and_are_not_multiplied() {
+    let names: Vec<String> = (0..900).map(|n| format!("p{n}")).collect();
+    let long = format!("/{}", "d".repeat(100_000));
+    let of = |cwd: &str, command: &str| {
+        let action = Json::object()
+            .with("tool", "bash")
+            .with("cwd", cwd)
+            .with("args", Json::object().with("command", command));
+        facts(&action.to_string())
+    };
+    for found in [
+        of(&long, &format!("cat {}", names.join(" "))),
+        of("/w", &format!("cd {long} && cat {}", names.join(" "))),
+        of("/w", &format!("cat {long} {long}x")),
+        facts(&Json::object().with("tool", "Read").with("path", long.as_str()).to_string()),
+    ] {
+        assert!(found.unknown.iter().any(|unknown| unknown == LONG_PATH), "{:?}", found.unknown);
+        let bytes: usize = found.paths.iter().chain(&found.writes).map(String::len).sum();
+        assert!(bytes < 200_000, "{bytes} bytes of paths");
+    }
+}

@@ -121,6 +121,7 @@ fn write_answers(
 ) -> u64 {
     let mut output = std::io::BufWriter::new(output);
     let mut written = 0;
+    let mut is_broken = false;
     let mut next = receiver.recv().ok();
     while let Some((answer, bytes)) = next {
         let (line, decided) = delivered(engine, answer);
@@ -131,16 +132,19 @@ fn write_answers(
             }
             relay.sending(engine, decided);
         }
-        if writeln!(output, "{line}").is_err() {
+        is_broken = is_broken || writeln!(output, "{line}").is_err();
+        // Decisions for a relay that is gone are still noted with its connection, so that they can be retracted when it says so.
+        if is_broken && relay.is_none() {
             return written;
         }
         in_flight.release(bytes);
-        written += 1;
+        written += u64::from(!is_broken);
         next = match receiver.try_recv() {
             Ok(answer) => Some(answer),
             // The queue is empty: flush, so that the client does not wait for the next answer.
             Err(_) => {
-                if output.flush().is_err() {
+                is_broken = is_broken || output.flush().is_err();
+                if is_broken && relay.is_none() {
                     return written;
                 }
                 receiver.recv().ok()

@@ -22,6 +22,12 @@ pub enum Reload {
 }
 
 impl Engine {
+    /// Excludes other reloads. Taken before the files are read: of two threads the one that read last must also be the last to store, or a
+    /// policy that was replaced would come back.
+    pub(crate) fn begin_reload(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.reloading.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// Puts a freshly read policy into force.
     pub fn reload(&self, read: Result<Policy, Vec<Problem>>) -> Reload {
         match read {

@@ -213,3 +213,19 @@ fn a_state_path_that_is_no_folder_is_named_for_what_it_is() {
         assert!(text.contains(said), "{path}: {text}");
     }
 }
+
+/// Lines of an agent for a door that the owner does not have must not be carried out as commands.
+#[test]
+fn a_handshake_for_an_unknown_door_is_refused() {
+    use std::io::{BufRead, BufReader, Write};
+    let folder = Folder::with_approver(ASKS);
+    let mut owner = Gate::start(&folder, &[]);
+    owner.ask(LIST);
+    let mut stream = std::os::unix::net::UnixStream::connect(folder.state().join("run/owner.sock")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    writeln!(stream, r#"{{"hello":1,"mode":"gate2"}}"#).unwrap();
+    let mut said = String::new();
+    BufReader::new(stream).read_line(&mut said).unwrap();
+    assert!(said.contains("the owner has no door `gate2`"), "{said}");
+    assert_eq!(owner.end().0, 0);
+}
