@@ -31,7 +31,7 @@ fn a_reload_reads_the_files_only_when_no_other_reload_is_under_way() {
     std::fs::write(&path, "default: allow\n").unwrap();
     let other = engine.begin_reload();
     std::thread::scope(|scope| {
-        let (started, waits) = std::sync::mpsc::channel();
+        let (started, waits) = std::sync::mpsc::sync_channel(1);
         let (engine, path) = (&engine, &path);
         scope.spawn(move || {
             started.send(()).unwrap();
