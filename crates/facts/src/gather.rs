@@ -238,8 +238,14 @@ impl Gatherer {
         for host in url::hosts_of(&shell) {
             self.add_host(host);
         }
-        for unknown in shell.unknown {
-            push_new(&mut self.facts.unknown, unknown);
+        let noted = [
+            (&mut self.facts.unknown, shell.unknown),
+            (&mut self.facts.expansions, shell.expansions),
+            (&mut self.facts.assignments, shell.assignments),
+            (&mut self.facts.opaque, shell.opaque),
+        ];
+        for (list, entries) in noted {
+            entries.into_iter().for_each(|entry| push_new(list, entry));
         }
     }
 
@@ -402,9 +408,16 @@ fn add_real_paths(facts: &mut Facts, resolver: &dyn PathResolver) {
 /// Cuts what is too long, and says so.
 fn bound(facts: &mut Facts) {
     let mut cut = false;
-    for list in
-        [&mut facts.paths, &mut facts.writes, &mut facts.commands, &mut facts.hosts, &mut facts.unknown]
-    {
+    for list in [
+        &mut facts.paths,
+        &mut facts.writes,
+        &mut facts.commands,
+        &mut facts.hosts,
+        &mut facts.unknown,
+        &mut facts.expansions,
+        &mut facts.assignments,
+        &mut facts.opaque,
+    ] {
         cut |= list.len() > MAX_ENTRIES;
         list.truncate(MAX_ENTRIES);
     }

@@ -84,6 +84,12 @@ pub struct Facts {
     pub hosts: Vec<String>,
     /// Descriptions of parts that were not understood.
     pub unknown: Vec<String>,
+    /// Words of commands whose value is only known when they run: variables, globs, substitutions, operands from `xargs` or `find -exec`.
+    pub expansions: Vec<String>,
+    /// Variables that are set for commands, as `NAME=value`; a value that is not known is left empty.
+    pub assignments: Vec<String>,
+    /// Commands whose effects are not modelled, each by its text: build tools, interpreters that run a file, unknown programs.
+    pub opaque: Vec<String>,
 }
 
 proctor_core::member_table! {
@@ -113,6 +119,9 @@ proctor_core::member_table! {
         Commands = "commands": commands as Vec<String>,
         Hosts = "hosts": hosts as Vec<String>,
         Unknown = "unknown": unknown as Vec<String>,
+        Expansions = "expansions": expansions as Vec<String>,
+        Assignments = "assignments": assignments as Vec<String>,
+        Opaque = "opaque": opaque as Vec<String>,
     }
 }
 

@@ -46,6 +46,12 @@ pub struct ShellFacts {
     pub deletes: Vec<String>,
     /// Parts that could not be determined, as `kind: detail`.
     pub unknown: Vec<String>,
+    /// Words whose value is only known when they run.
+    pub expansions: Vec<String>,
+    /// Variables that are set for commands, as `NAME=value`.
+    pub assignments: Vec<String>,
+    /// Commands whose effects are not modelled, each by its text.
+    pub opaque: Vec<String>,
 }
 
 /// A command that would run.

@@ -56,7 +56,8 @@ pub fn prepare(policy: &Policy, action: &Action, resolver: Option<&dyn PathResol
 const fn separators(fact: Fact) -> &'static [char] {
     match fact {
         Fact::Path | Fact::Cwd | Fact::Paths | Fact::Writes => &['/'],
-        Fact::Command | Fact::Commands | Fact::Unknown => &[' ', '/'],
+        Fact::Command | Fact::Commands | Fact::Unknown | Fact::Expansions | Fact::Opaque => &[' ', '/'],
+        Fact::Assignments => &['=', ' ', '/'],
         Fact::Host | Fact::Hosts => &['.'],
         Fact::Url => &['/', '?', '&', '=', '#'],
         // Without a wildcard, here and below: a new fact has to say which it is.
@@ -85,7 +86,15 @@ fn is_sent(action: &Action, fact: Fact) -> bool {
         Fact::Command => !action.command.is_empty(),
         Fact::Host => !action.host.is_empty(),
         Fact::Url => !action.url.is_empty(),
-        Fact::Tool | Fact::Paths | Fact::Writes | Fact::Commands | Fact::Hosts | Fact::Unknown => false,
+        Fact::Tool
+        | Fact::Paths
+        | Fact::Writes
+        | Fact::Commands
+        | Fact::Hosts
+        | Fact::Unknown
+        | Fact::Expansions
+        | Fact::Assignments
+        | Fact::Opaque => false,
         Fact::Kind
         | Fact::Args
         | Fact::Result
