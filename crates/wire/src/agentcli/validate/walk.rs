@@ -1,6 +1,7 @@
 //! State of a walk: findings, and members by their tables.
 
 use proctor_core::json::Json;
+use proctor_core::nearest;
 
 use super::code;
 use super::path::Path;
@@ -9,6 +10,9 @@ use crate::agentcli::structure::{Block, HANDLER, MANIFEST, TASK, WORKFLOW};
 
 /// Limit of errors, and of warnings: a hostile manifest has one for each of its values.
 pub const MAX_FINDINGS: usize = 5_000;
+
+/// Unknown keys that get a suggestion; further ones are only named.
+pub(super) const MAX_SUGGESTIONS: usize = 100;
 
 /// State of a walk.
 #[derive(Debug)]
@@ -74,13 +78,22 @@ impl Walk {
                         *slot = Some(value);
                     }
                 }
-                None => self.unknown_key(&path.key(key), block),
+                None => self.unknown_key(&path.key(key), key, block),
             }
         }
     }
 
-    fn unknown_key(&mut self, path: &Path<'_>, block: &Block) {
-        let message = "unknown key";
+    fn unknown_key(&mut self, path: &Path<'_>, key: &str, block: &Block) {
+        // The distance to every key of a table costs more than the rest of the walk: a hostile manifest has thousands of unknown keys.
+        let is_early = self.unknown.len().max(self.warnings.len()) < MAX_SUGGESTIONS;
+        let close = is_early.then(|| {
+            let known: Vec<&str> = block.members.iter().map(|member| member.name).collect();
+            nearest(key, &known)
+        });
+        let message = match close.flatten() {
+            Some(close) => format!("unknown key; did you mean `{close}`?"),
+            None => "unknown key".to_owned(),
+        };
         if self.strict {
             push(&mut self.unknown, path, code::UNKNOWN_KEY, message);
         } else if [&MANIFEST, &WORKFLOW, &TASK, &HANDLER].into_iter().any(|table| block.is(table)) {

@@ -12,7 +12,8 @@ use crate::agentcli::validate::walk::Walk;
 /// Checks a proof profile.
 pub(super) fn check(walk: &mut Walk, path: &Path<'_>, profile: &Json) {
     let value_from = profile.get("proof").and_then(|proof| given(proof.get("value_from")));
-    if value_from.is_some_and(|source| given(source.get("literal")).is_some()) {
+    let has_literal = value_from.is_some_and(|source| given(source.get("literal")).is_some());
+    if has_literal {
         let message = "must not stand in the manifest: use `env`, `file` or `command`";
         let proof = path.key("proof");
         walk.error(&proof.key("value_from").key("literal"), code::LITERAL_FORBIDDEN, message);
@@ -33,7 +34,10 @@ pub(super) fn check(walk: &mut Walk, path: &Path<'_>, profile: &Json) {
         return;
     }
     let sources = ["env", "file", "command"];
-    if !value_from.is_some_and(|source| sources.iter().any(|name| filled(source.get(name)).is_some())) {
+    // A literal has been reported already, as the one mistake that it is.
+    if !has_literal
+        && !value_from.is_some_and(|source| sources.iter().any(|name| filled(source.get(name)).is_some()))
+    {
         let message = format!("is required for method `{}`: `env`, `file` or `command`", method.name);
         walk.error(&path.key("proof").key("value_from"), code::PROOF_CONFIG_MISSING, message);
     }

@@ -390,6 +390,14 @@ fn literals_are_refused_in_the_walk_and_in_the_structure() {
         ],
     );
     proof(
+        r#""method":"jwt","jwks_uri":"https://issuer.example/keys","issuer":"https://issuer.example","audience":"a","proof":{"value_from":{"literal":"x"}}"#,
+        &[
+            "proof.value_from.literal literal_forbidden",
+            "proof.value_from no_value_source",
+            "proof.value_from.literal literal_forbidden",
+        ],
+    );
+    proof(
         r#""method":"none","proof":{"value_from":{"env":"T","literal":"x","more":1}}"#,
         &[
             "proof.value_from.literal literal_forbidden",

@@ -251,3 +251,17 @@ fn findings_are_limited() {
     let manifest = with(&[(&format!("/{long}"), "1")]);
     assert!(validate(&manifest).errors[0].path.len() < 1_000);
 }
+
+#[test]
+fn misspelt_keys_get_a_suggestion_and_thousands_stay_cheap() {
+    let found = validate(&with(&[("/workflows/0/tasks/0/shedule", "{}")]));
+    assert_eq!(found.errors[0].message, "unknown key; did you mean `schedule`?");
+    let mut many = base();
+    for count in 0..6_000 {
+        many.set_pointer(&format!("/workflows/0/tasks/0/shedule{count}"), json("1"));
+    }
+    let messages: Vec<String> = validate(&many).errors.into_iter().map(|finding| finding.message).collect();
+    assert!(
+        messages.iter().filter(|message| message.contains("did you mean")).count() <= walk::MAX_SUGGESTIONS
+    );
+}
