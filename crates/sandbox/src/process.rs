@@ -5,8 +5,9 @@ use crate::keeper::{CROSSED, END, EXITED, LEFT};
 use crate::limits::Limit;
 use crate::network::{Loopback, Slot};
 use crate::plan;
+use crate::sys::Errno;
 use crate::sys::process::{self as calls, Children};
-use crate::sys::{Errno, sockets};
+use crate::sys::sockets::{self, Words};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -65,8 +66,8 @@ pub(crate) struct Reach {
 /// Time beyond the grace period in which the kernel ends killed processes.
 const SETTLE: Duration = Duration::from_secs(20);
 
-/// Time between two attempts to continue a supervisor that does not end.
-const RESUME: Duration = Duration::from_millis(50);
+/// Time between two attempts to continue a supervisor that says nothing. A stopped one would neither report nor enforce limits.
+pub(crate) const RESUME: Duration = Duration::from_millis(50);
 
 impl Process {
     pub(crate) fn new(
@@ -121,7 +122,9 @@ impl Process {
                 return Ok(Some(exit));
             }
             let Some(left) = deadline.left() else { return Ok(None) };
-            wait_for(self.events(), left)?;
+            if !wait_for(self.events(), left.min(RESUME))? {
+                self.resume_supervisor();
+            }
         }
     }
 
@@ -135,10 +138,9 @@ impl Process {
         self.resume_supervisor();
     }
 
-    /// Continues a supervisor that the run has stopped: without a process namespace of its own, a run can send it signals.
-    fn resume_supervisor(&self) {
-        // It fails only if the supervisor has gone.
-        let _ = calls::send_signal_to(self.supervisor.as_raw_fd(), libc::SIGCONT);
+    /// Continues a supervisor that the run has stopped.
+    pub(crate) fn resume_supervisor(&self) {
+        resume(&self.supervisor);
     }
 
     /// Ends the run: TERM to every process that it started, KILL after the grace period. Returns when none is left.
@@ -202,6 +204,20 @@ impl Drop for Process {
         self.channel = None;
         let _ = self.wait_gone(SETTLE);
     }
+}
+
+/// Continues a supervisor that its run has stopped: without a process namespace of its own, a run can send it signals.
+pub(crate) fn resume(supervisor: &OwnedFd) {
+    // It fails only if the supervisor has gone.
+    let _ = calls::send_signal_to(supervisor.as_raw_fd(), libc::SIGCONT);
+}
+
+/// Waits for the first message of a supervisor. The program may stop its supervisor before that one has reported the start.
+pub(crate) fn first_message(channel: &OwnedFd, supervisor: &OwnedFd) -> Result<Option<Words>, Error> {
+    while !wait_for(channel.as_fd(), RESUME)? {
+        resume(supervisor);
+    }
+    sockets::receive(channel.as_raw_fd(), true).map_err(|errno| system("reading from the supervisor", errno))
 }
 
 /// Point in time, or none if it is too far away to be told.

@@ -8,7 +8,7 @@ use crate::mechanisms::Mechanisms;
 use crate::network::{Loopback, Pool, Slot};
 use crate::plan::{Plan, explained};
 use crate::probe::{self, Trial};
-use crate::process::{Process, Reach, system};
+use crate::process::{self, Process, Reach, system};
 use crate::protections::{Protection, Protections, Standing};
 use crate::spec::{Network, Spec, Stream};
 use crate::sys::process::{self as calls, Children};
@@ -223,8 +223,7 @@ pub(crate) fn start(
     // Our copies of the child's ends would keep its pipes open.
     drop((plan, stacks, theirs, stdin, stdout, stderr));
     let supervisor = calls::own_descriptor(created.descriptor);
-    let first = sockets::receive(ours.as_raw_fd(), true);
-    match first.map_err(|errno| system("reading from the supervisor", errno))? {
+    match process::first_message(&ours, &supervisor)? {
         Some([STARTED, _, _]) => Ok(Started::Running(Process::new(
             [to_stdin, from_stdout, from_stderr],
             ours,

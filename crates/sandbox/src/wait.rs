@@ -10,6 +10,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
+use crate::process::{RESUME, resume};
 use crate::{Error, Exit, Process};
 
 /// Time after a KILL in which the kernel ends processes.
@@ -42,8 +43,11 @@ impl Pipes {
 /// still hold its output open.
 pub fn notice(process: &Process) -> io::Result<impl Future<Output = ()> + use<>> {
     let events = watched(process.events())?;
+    let supervisor = process.gone().try_clone_to_owned()?;
     Ok(async move {
-        let _ = events.readable().await;
+        while timeout(RESUME, events.readable()).await.is_err() {
+            resume(&supervisor);
+        }
     })
 }
 
@@ -51,8 +55,11 @@ pub fn notice(process: &Process) -> io::Result<impl Future<Output = ()> + use<>>
 pub async fn program_end(process: &mut Process) -> Result<(), Error> {
     let events = watched(process.events()).map_err(failed)?;
     while process.try_wait()?.is_none() {
-        // Cleared before the messages are read, so that one that comes meanwhile wakes this again.
-        events.readable().await.map_err(failed)?.clear_ready();
+        match timeout(RESUME, events.readable()).await {
+            // Cleared before the messages are read, so that one that comes meanwhile wakes this again.
+            Ok(ready) => ready.map_err(failed)?.clear_ready(),
+            Err(_) => process.resume_supervisor(),
+        }
     }
     Ok(())
 }

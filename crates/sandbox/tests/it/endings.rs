@@ -1,7 +1,7 @@
 //! Ends of runs: nothing is left, however a program behaves, in every mode.
 
 use crate::support::{Bench, PATIENCE, eventually, first_line};
-use proctor_sandbox::{Feature, Features, Mode, Status};
+use proctor_sandbox::{Feature, Features, Limit, Limits, Mode, Status};
 use std::time::{Duration, Instant};
 
 /// Ways of running: with a namespace, with a supervisor alone, and off.
@@ -74,6 +74,23 @@ fn a_run_that_stops_its_supervisor_ends_too() {
         assert_eq!(first_line(&mut process), "ready");
         let exit = process.terminate(Duration::from_millis(50)).unwrap();
         assert!(matches!(exit.status, Status::Signaled(_)), "{name}: {exit:?}");
+        assert_eq!(bench.survivors(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn a_stopped_supervisor_still_reports_and_keeps_limits() {
+    for (name, bench) in ways() {
+        // Often enough that some stops come before the supervisor has reported the start.
+        for _ in 0..20 {
+            let mut process = bench.sandbox.spawn(bench.script("kill -STOP $PPID; exit 7")).unwrap();
+            let exit = process.wait(PATIENCE).unwrap().expect("the end is reported");
+            assert_eq!(exit.status, Status::Exited(7), "{name}");
+        }
+        let limits = Limits { wall_time: Duration::from_millis(200), ..Limits::default() };
+        let spec = bench.script("kill -STOP $PPID; sleep 300").limits(limits);
+        let exit = bench.sandbox.spawn(spec).unwrap().wait(PATIENCE).unwrap().expect("the limit ends it");
+        assert_eq!(exit.limit, Some(Limit::WallTime), "{name}: {exit:?}");
         assert_eq!(bench.survivors(), Vec::<String>::new(), "{name}");
     }
 }
