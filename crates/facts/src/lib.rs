@@ -23,6 +23,7 @@ pub mod tool;
 pub mod url;
 
 mod gather;
+mod links;
 
 use rust_decimal::Decimal;
 

@@ -6,26 +6,35 @@
 //! would not run, but must not miss one that would.
 
 mod arguments;
+mod awk;
 mod brace;
 mod collect;
+mod copies;
 mod effects;
 mod escape;
 mod expansion;
+mod external;
+mod git;
 mod grammar;
+mod input;
 mod interpreter;
 mod keyword;
+mod network;
+mod notes;
+mod opaque;
+mod program;
 mod reader;
 mod redirect;
+mod scripts;
+mod sed;
 mod special;
 mod unwrap;
 mod word;
-mod wrapper;
 
 #[cfg(test)]
 mod tests;
 
 use collect::Collector;
-use word::Word;
 
 /// Command lines longer than this many bytes are not parsed.
 pub const MAX_INPUT_BYTES: usize = 256 * 1024;
@@ -44,6 +53,12 @@ pub struct ShellFacts {
     pub reads: Vec<String>,
     /// Files that would be deleted or moved away.
     pub deletes: Vec<String>,
+    /// Other paths that are named; most programs that name them only look at them.
+    pub mentions: Vec<String>,
+    /// Hosts that programs are given without a URL, as written.
+    pub addresses: Vec<Address>,
+    /// Links and copies that the command line makes.
+    pub links: Vec<Link>,
     /// Parts that could not be determined, as `kind: detail`.
     pub unknown: Vec<String>,
     /// Words whose value is only known when they run.
@@ -52,6 +67,37 @@ pub struct ShellFacts {
     pub assignments: Vec<String>,
     /// Commands whose effects are not modelled, each by its text.
     pub opaque: Vec<String>,
+}
+
+/// A link or a copy that a command line makes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// Its path.
+    pub path: String,
+    /// The path that it leads to, or was copied from.
+    pub target: String,
+    /// Whether it is a copy, so that writing to it does not reach the target.
+    pub is_copy: bool,
+}
+
+/// A word that names a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// The spelling that the program reads.
+    pub form: AddressForm,
+    /// The word, as written.
+    pub text: String,
+}
+
+/// Spelling of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AddressForm {
+    /// `host`, `user@host` or `host:port`.
+    Host,
+    /// A URL that may lack its scheme.
+    Url,
+    /// `host:path`.
+    Remote,
 }
 
 /// A command that would run.
@@ -80,13 +126,6 @@ pub fn parse(command: &str) -> ShellFacts {
         collector.note("control character", "the command contains a NUL byte");
     }
     reader::parse_code(&mut collector, command, false);
+    input::feed(&mut collector);
     collector.finish()
-}
-
-/// The operands of a known program, and its options with their values.
-pub(crate) fn operands(program: &str, arguments: &[String]) -> (Vec<String>, Vec<(String, String)>) {
-    let words: Vec<Word> = arguments.iter().map(|argument| Word::literal(argument)).collect();
-    let found = arguments::read(&words, &effects::options_of(program), true);
-    let values = found.values.iter().map(|(option, value)| (option.clone(), value.text())).collect();
-    (found.operands.iter().map(Word::text).collect(), values)
 }

@@ -10,7 +10,7 @@ const MAX_WORK: usize = 8 * 1024 * 1024;
 /// Longest text of an unknown entry, in characters.
 const MAX_NOTE_CHARS: usize = 200;
 /// Most entries that a list may have.
-const MAX_COLLECTED: usize = 16 * 1024;
+pub(super) const MAX_COLLECTED: usize = 16 * 1024;
 /// Most directories that a relative path is joined with.
 const MAX_DIRECTORIES: usize = 8;
 
@@ -20,12 +20,14 @@ pub(super) enum Effect {
     Write,
     Read,
     Delete,
+    /// The path is named; what happens to it is not known, or nothing does.
+    Mention,
 }
 
 /// The facts so far and the state shared by nested parsers.
 #[derive(Debug)]
 pub(super) struct Collector {
-    facts: ShellFacts,
+    pub(super) facts: ShellFacts,
     seen_commands: HashSet<ShellCommand>,
     seen_paths: HashSet<(u8, String)>,
     seen_notes: HashSet<String>,
@@ -42,6 +44,12 @@ pub(super) struct Collector {
     pub(super) inherited_readers: Vec<String>,
     /// A function body was seen: it runs later, perhaps in another directory.
     pub(super) saw_function: bool,
+    /// Aliases of git that the command line defines, with their meaning.
+    pub(super) git_aliases: Vec<(String, String)>,
+    /// Texts that commands print, which others may read.
+    pub(super) printed: Vec<String>,
+    /// Commands that get further words from their input.
+    pub(super) fed: Vec<Vec<Word>>,
     saw_directory_change: bool,
 }
 
@@ -60,6 +68,9 @@ impl Default for Collector {
             wrappers: Vec::new(),
             inherited_readers: Vec::new(),
             saw_function: false,
+            git_aliases: Vec::new(),
+            printed: Vec::new(),
+            fed: Vec::new(),
             saw_directory_change: false,
         }
     }
@@ -186,6 +197,7 @@ impl Collector {
                 Effect::Write => &mut self.facts.writes,
                 Effect::Read => &mut self.facts.reads,
                 Effect::Delete => &mut self.facts.deletes,
+                Effect::Mention => &mut self.facts.mentions,
             };
             if list.len() < MAX_COLLECTED {
                 list.push(path);
@@ -228,13 +240,13 @@ impl Effect {
         match self {
             Self::Write => Some("write to"),
             Self::Delete => Some("delete of"),
-            Self::Read => None,
+            Self::Read | Self::Mention => None,
         }
     }
 }
 
 /// Joins a path with a directory unless it does not depend on one.
-fn join(directory: &str, path: &str) -> String {
+pub(super) fn join(directory: &str, path: &str) -> String {
     let stands_alone = directory.is_empty()
         || path.starts_with(['/', '~', '$', '`'])
         || path.contains("://")

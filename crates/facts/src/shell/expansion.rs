@@ -33,6 +33,9 @@ impl Parser<'_> {
                 return self.advance(1);
             }
         }
+        if !in_double_quotes {
+            word.mark_split();
+        }
         word.push_all(Kind::Expansion, self.since(start));
     }
 
@@ -103,6 +106,9 @@ impl Parser<'_> {
         }
         let piped = self.reads_pipe;
         parse_code_apart(self.collector, &code, piped);
+        if !in_double_quotes {
+            word.mark_split();
+        }
         word.push_all(Kind::Expansion, self.since(start));
     }
 

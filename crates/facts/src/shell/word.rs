@@ -18,17 +18,19 @@ pub(super) enum Kind {
 pub(super) struct Word {
     pieces: Vec<(Kind, String)>,
     quoted: bool,
+    /// Whether an expansion in it is not quoted, so that it may become several words.
+    splits: bool,
 }
 
 impl Word {
     /// A word whose text is known exactly.
     pub(super) fn literal(text: &str) -> Self {
-        Self { pieces: vec![(Kind::Quoted, text.to_owned())], quoted: true }
+        Self { pieces: vec![(Kind::Quoted, text.to_owned())], quoted: true, splits: false }
     }
 
     /// A word from characters that know their kind.
     pub(super) fn from_marked(marked: &[(char, Kind)], quoted: bool) -> Self {
-        let mut word = Self { pieces: Vec::new(), quoted };
+        let mut word = Self { pieces: Vec::new(), quoted, splits: false };
         for (character, kind) in marked {
             word.push(*kind, *character);
         }
@@ -56,6 +58,19 @@ impl Word {
     /// Records that quotes were seen: an empty quoted word is a word.
     pub(super) fn mark_quoted(&mut self) {
         self.quoted = true;
+    }
+
+    /// Records an expansion outside of quotes.
+    pub(super) fn mark_split(&mut self) {
+        self.splits = true;
+    }
+
+    /// Whether the word may become several: an expansion outside of quotes, `"$@"`, or all elements of an array.
+    pub(super) fn splits(&self) -> bool {
+        let is_list = |text: &str| text.contains("$@") || text.contains("@]") || text.contains("${@");
+        self.splits
+            || (!self.quoted && self.expands())
+            || self.pieces.iter().any(|(kind, text)| *kind == Kind::Expansion && is_list(text))
     }
 
     /// Whether nothing at all was read.
@@ -129,6 +144,8 @@ impl Word {
     /// The word without its first characters.
     pub(super) fn skip(&self, count: usize) -> Self {
         let marked = self.marked();
-        Self::from_marked(marked.get(count..).unwrap_or_default(), true)
+        let mut rest = Self::from_marked(marked.get(count..).unwrap_or_default(), true);
+        rest.splits = self.splits;
+        rest
     }
 }
