@@ -244,18 +244,25 @@ impl Gatherer {
 
     /// Adds the paths behind links and copies that the command line makes: what is reached through them counts as their source.
     fn add_linked(&mut self, bases: &[String], found: &[Link]) {
-        let mut links: Vec<(String, String)> = Vec::new();
-        let mut copies: Vec<(String, String)> = Vec::new();
+        let mut links: Vec<links::Ends> = Vec::new();
+        let mut copies: Vec<links::Ends> = Vec::new();
         for link in found {
             let list = if link.is_copy { &mut copies } else { &mut links };
-            let ends = bases.iter().map(|base| (absolute(&link.path, base), absolute(&link.target, base)));
-            list.extend(ends.filter(|(path, target)| path.len() <= MAX_PATH && target.len() <= MAX_PATH));
+            let ends = bases.iter().map(|base| links::Ends {
+                path: absolute(&link.path, base),
+                target: absolute(&link.target, base),
+                counts_itself: link.is_written,
+            });
+            list.extend(ends.filter(|ends| ends.path.len() <= MAX_PATH && ends.target.len() <= MAX_PATH));
         }
         for path in links::behind(&self.facts.writes, &links) {
             self.push_path(path, true);
         }
         // Writing to a copy leaves its source as it is.
         copies.extend(links);
+        for ends in &mut copies {
+            ends.counts_itself = true;
+        }
         for path in links::behind(&self.facts.paths, &copies) {
             self.push_path(path, false);
         }

@@ -14,9 +14,11 @@ mod effects;
 mod escape;
 mod expansion;
 mod external;
+mod find;
 mod git;
 mod grammar;
 mod input;
+mod interpret;
 mod interpreter;
 mod keyword;
 mod network;
@@ -78,6 +80,8 @@ pub struct Link {
     pub target: String,
     /// Whether it is a copy, so that writing to it does not reach the target.
     pub is_copy: bool,
+    /// Whether something is written to the path after it was made.
+    pub is_written: bool,
 }
 
 /// A word that names a host.

@@ -105,10 +105,17 @@ fn read_long<'a>(
         }
         Some(value) => found.give(full, kind, value),
         None if kind == Value::Flag || optional => found.flags.push(full.to_owned()),
-        None => match rest.next() {
-            Some(value) => found.give(full, kind, value.clone()),
-            None => found.flags.push(full.to_owned()),
-        },
+        None => {
+            let (kind, skipped) = match kind {
+                Value::NamedText => (Value::Text, 1),
+                Value::NamedRead => (Value::Read, 1),
+                kind => (kind, 0),
+            };
+            match rest.nth(skipped) {
+                Some(value) => found.give(full, kind, value.clone()),
+                None => found.flags.push(full.to_owned()),
+            }
+        }
     }
 }
 

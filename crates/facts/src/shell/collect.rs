@@ -184,6 +184,9 @@ impl Collector {
         for directory in self.directories.clone() {
             let path = join(&directory, text);
             self.charge(path.len());
+            if effect == Effect::Write {
+                self.write_through(&path);
+            }
             if self.stopped || !self.seen_paths.insert((effect as u8, path.clone())) {
                 continue;
             }

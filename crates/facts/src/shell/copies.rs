@@ -48,6 +48,10 @@ pub(super) fn record(recorder: &mut Recorder, found: &Arguments, rest: &[Word]) 
             return Copies { handled: true, changes: false };
         }
         "ed" | "ex" | "vi" | "vim" | "nvim" | "view" => {
+            if found.has(&["s"]) && !found.has(&["e", "E"]) && !matches!(name, "ed" | "ex") {
+                // `-s FILE`: typed input from a file.
+                recorder.opaque();
+            }
             for operand in &found.operands {
                 let text = operand.text();
                 if let Some(code) = text.strip_prefix('+') {

@@ -111,9 +111,13 @@ fn note_expansions(
             })
     };
     for word in rest {
+        // What runs in `<(…)` is judged where it stands.
+        if word.is_process() && !word.has_expansion() {
+            continue;
+        }
         if word.expands() || word.has_sequence() {
             let text = word.text();
-            let harmless = !word.splits() && !word.is_process() && is_text(word) || is_number(&text);
+            let harmless = !word.splits() && is_text(word) || is_number(&text);
             if !harmless {
                 collector.expansion(&text);
             }
@@ -161,7 +165,7 @@ impl Recorder<'_, '_> {
     pub(super) fn value(&mut self, kind: Value, word: &Word) {
         let text = word.text();
         match kind {
-            Value::Flag | Value::Pattern => {}
+            Value::Flag | Value::Pattern | Value::NamedText | Value::NamedRead => {}
             Value::Text => {
                 if looks_like_path(&text) {
                     self.collector.mention(&text);

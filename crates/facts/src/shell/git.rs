@@ -234,7 +234,7 @@ fn other(
             }
         }
     }
-    if matches!(name, "send-pack" | "subtree" | "p4" | "svn" | "lfs" | "http-push" | "annex") {
+    if matches!(name, "subtree" | "p4" | "svn" | "lfs" | "http-push" | "annex") {
         let mut push = vec![Word::literal("git"), Word::literal("push")];
         push.extend(arguments.iter().cloned());
         if name == "send-pack"
@@ -282,6 +282,12 @@ fn more(collector: &mut Collector, name: &str, entry: &Program, arguments: &[Wor
                 }
             }
         }
+        "send-pack" => {
+            // The same by another name, for rules on `git push`.
+            let mut push = vec![Word::literal("git"), Word::literal("push")];
+            push.extend(arguments.iter().cloned());
+            collector.command(&push, &[], &[]);
+        }
         "push" | "fetch" | "pull" => {
             if let Some(repository) = found.operands.first().map(Word::text)
                 && (repository.starts_with(['/', '.', '~']) || repository.starts_with("file:"))
@@ -306,7 +312,6 @@ fn more(collector: &mut Collector, name: &str, entry: &Program, arguments: &[Wor
                 collector.file(Effect::Write, word);
             }
         }
-        "rebase" if found.has(&["i", "interactive"]) => opaque::record(collector, words),
         "format-patch" if found.value(&["o", "output-directory"]).is_none() => collector.writes_here(),
         _ => {}
     }

@@ -95,7 +95,9 @@ pub(super) fn data(recorder: &mut Recorder, word: &Word) {
 }
 
 /// Records what the table cannot say of the programs that transfer files and connect.
-pub(super) fn record(recorder: &mut Recorder, found: &Arguments, _rest: &[Word]) {
+pub(super) fn record(recorder: &mut Recorder, found: &Arguments, rest: &[Word]) {
+    forwarding(recorder, found);
+    note_missing_host(recorder, found, rest);
     match recorder.name {
         "curl" => {
             if found.has(&["O", "remote-name", "remote-name-all", "J", "remote-header-name"]) {
@@ -132,6 +134,8 @@ pub(super) fn record(recorder: &mut Recorder, found: &Arguments, _rest: &[Word])
                                 .address(AddressForm::Host, text.get(from..).unwrap_or_default());
                         }
                     }
+                    // Without an equals sign it is a file.
+                    "b" | "cookie" if !text.contains('=') => recorder.file(Effect::Read, &given.value),
                     "variable" => recorder.opaque(),
                     _ => {}
                 }
@@ -148,12 +152,98 @@ pub(super) fn record(recorder: &mut Recorder, found: &Arguments, _rest: &[Word])
                 recorder.file(Effect::Write, operand);
             }
         }
+        "getent" => {
+            let is_host = |word: &Word| word.text().starts_with("ahosts") || word.text() == "hosts";
+            for word in found.operands.iter().skip(1).filter(|_| found.operands.first().is_some_and(is_host))
+            {
+                recorder.collector.address(AddressForm::Host, &word.text());
+            }
+        }
+        "psql" | "pg_dump" | "pg_restore" => {
+            let settings = found.operands.iter().chain(found.value(&["d", "dbname"])).map(Word::text);
+            for setting in settings.collect::<Vec<_>>() {
+                for part in setting.split(['\'', ' ', '\n', '\t']) {
+                    if let Some((_, host)) = part.split_once('=').filter(|(key, _)| key.starts_with("host")) {
+                        recorder.collector.address(AddressForm::Host, host);
+                    }
+                }
+            }
+        }
         "socat" => {
             for word in &found.operands {
                 socat(recorder, &word.text());
             }
         }
         _ => {}
+    }
+}
+
+/// Records the hosts of `[address:]port:host:port`, as ssh forwards connections.
+fn forwarding(recorder: &mut Recorder, found: &Arguments) {
+    if !matches!(recorder.name, "ssh" | "slogin" | "autossh") {
+        return;
+    }
+    for given in found.values.iter().filter(|given| matches!(given.name.as_str(), "L" | "R" | "D" | "w")) {
+        let text = given.value.text();
+        for part in text
+            .split([':', '[', ']', ' '])
+            .filter(|part| part.contains(|c: char| c.is_ascii_alphabetic() || c == '.'))
+        {
+            if looks_like_path(part) {
+                recorder.file(Effect::Write, &Word::literal(part));
+            } else {
+                recorder.collector.address(AddressForm::Host, part);
+            }
+        }
+    }
+}
+
+/// Notes a program that connects, if no host was found among its words.
+fn note_missing_host(recorder: &mut Recorder, found: &Arguments, rest: &[Word]) {
+    let connects = matches!(
+        recorder.name,
+        "curl"
+            | "wget"
+            | "wget2"
+            | "nc"
+            | "ncat"
+            | "netcat"
+            | "telnet"
+            | "ftp"
+            | "tftp"
+            | "ssh"
+            | "slogin"
+            | "autossh"
+            | "scp"
+            | "sftp"
+            | "ping"
+            | "ping6"
+            | "traceroute"
+            | "dig"
+            | "nslookup"
+            | "host"
+            | "whois"
+            | "nmap"
+            | "mosh"
+    );
+    let tells = found.names(&[
+        "V",
+        "version",
+        "help",
+        "h",
+        "l",
+        "listen",
+        "K",
+        "config",
+        "i",
+        "input-file",
+        "url",
+        "U",
+        "f",
+        "Q",
+    ]);
+    if connects && !rest.is_empty() && found.operands.is_empty() && !tells && found.unknown.is_empty() {
+        recorder.collector.note("no host", recorder.name);
     }
 }
 

@@ -87,6 +87,17 @@ impl Collector {
         self.path(Effect::Mention, text);
     }
 
+    /// Remembers that a path which may be a link is written to.
+    pub(super) fn write_through(&mut self, path: &str) {
+        if self.facts.links.is_empty() {
+            return;
+        }
+        let written = crate::path::absolute(path, "");
+        for link in &mut self.facts.links {
+            link.is_written |= crate::path::absolute(&link.path, "") == written;
+        }
+    }
+
     /// Records that files are written where the command runs, if that is not where the command line starts.
     pub(super) fn writes_here(&mut self) {
         let directories = std::mem::replace(&mut self.directories, vec![String::new()]);
@@ -99,7 +110,12 @@ impl Collector {
     /// Records that `path` leads to `target`, or is a copy of it; relative paths start where the command runs.
     pub(super) fn link(&mut self, path: &str, target: &str, is_copy: bool) {
         for directory in self.directories.clone() {
-            let link = Link { path: join(&directory, path), target: join(&directory, target), is_copy };
+            let link = Link {
+                path: join(&directory, path),
+                target: join(&directory, target),
+                is_copy,
+                is_written: false,
+            };
             self.charge(link.path.len().saturating_add(link.target.len()));
             if !self.is_stopped() && self.facts.links.len() < 64 && !self.facts.links.contains(&link) {
                 self.facts.links.push(link);

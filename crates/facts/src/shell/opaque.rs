@@ -99,6 +99,11 @@ fn scan_token(collector: &mut Collector, text: &str) {
     if text.is_empty() || text == "-" {
         return;
     }
+    // `registry.example.com/image`, `example.com/module`
+    let first = text.split('/').next().unwrap_or_default();
+    if first.len() < text.len() && first.contains('.') && is_host(first) {
+        collector.address(AddressForm::Host, first);
+    }
     if is_host(text) {
         collector.address(AddressForm::Host, text);
     } else if looks_like_path(text) || has_file_extension(text) {

@@ -61,6 +61,10 @@ pub(super) enum Value {
     Assign,
     /// Data, or a file after `@`.
     Data,
+    /// Two words: a name, and text.
+    NamedText,
+    /// Two words: a name, and a file that is read.
+    NamedRead,
     /// Anything: makes the command opaque.
     Opaque,
 }
@@ -81,6 +85,8 @@ pub(super) struct Program {
     /// Options by meaning. In a text, `-abc` are the short options a, b and c, other words are long options; `?` at the end of a
     /// word says that the value is optional and must be attached.
     options: &'static [(Value, &'static str)],
+    /// Further options, which several programs have.
+    shared: &'static [(Value, &'static str)],
     /// The first operands.
     pub(super) first: &'static [Value],
     /// Options that take the place of the first operands.
@@ -113,6 +119,7 @@ const fn program(names: &'static [&'static str], rest: Value) -> Program {
     Program {
         names,
         options: &[],
+        shared: &[],
         first: &[],
         unless: &[],
         rest,
@@ -143,6 +150,11 @@ impl Program {
 
     const fn options(mut self, options: &'static [(Value, &'static str)]) -> Self {
         self.options = options;
+        self
+    }
+
+    const fn shared(mut self, shared: &'static [(Value, &'static str)]) -> Self {
+        self.shared = shared;
         self
     }
 
@@ -209,7 +221,7 @@ impl Program {
 
     /// Meaning of a short option, and whether its value is optional.
     pub(super) fn short(&self, option: char) -> Option<(Value, bool)> {
-        for (kind, names) in self.options {
+        for (kind, names) in self.options.iter().chain(self.shared) {
             for token in names.split(' ') {
                 let (cluster, optional) = without_mark(token);
                 if cluster.strip_prefix('-').is_some_and(|letters| letters.contains(option)) {
@@ -239,7 +251,7 @@ impl Program {
     }
 
     fn long_options(&self) -> impl Iterator<Item = (&'static str, Value, bool)> {
-        self.options.iter().flat_map(|(kind, names)| {
+        self.options.iter().chain(self.shared).flat_map(|(kind, names)| {
             names.split(' ').filter(|token| !token.starts_with('-') && !token.is_empty()).map(|token| {
                 let (name, optional) = without_mark(token);
                 (name, *kind, optional)

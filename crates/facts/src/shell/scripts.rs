@@ -24,6 +24,23 @@ pub(super) fn record(collector: &mut Collector, name: &str, code: &Word, context
 /// Whether the code is a query that touches nothing but the database.
 fn is_query(sql: &str) -> bool {
     let lower = sql.to_ascii_lowercase();
+    let shows = [
+        ".schema",
+        ".tables",
+        ".databases",
+        ".indexes",
+        ".indices",
+        ".mode",
+        ".headers",
+        ".help",
+        ".show",
+        ".dump",
+        ".stats",
+    ];
+    let verb = lower.split_whitespace().next().unwrap_or_default();
+    if shows.contains(&verb) && !lower.contains(['\n', '|', '/']) {
+        return true;
+    }
     let verb = lower.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     matches!(
         verb,

@@ -3,10 +3,11 @@
 use super::arguments;
 use super::collect::Collector;
 use super::external;
+use super::interpret::run_script;
 use super::interpreter::{self, Reader};
 use super::program::Program;
 use super::reader::parse_code;
-use super::unwrap::{Context, inner_context, join, note_code, run_code, run_script, run_text, shell_reader};
+use super::unwrap::{Context, inner_context, join, note_code, run_code, run_text, shell_reader};
 use super::word::{Kind, Word};
 
 const NO_OPTIONS: Program = Program::NOTHING;

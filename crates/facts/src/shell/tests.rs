@@ -1,7 +1,9 @@
 //! Tests of the shell parser.
 
 mod cases;
+mod laws;
 mod limits;
+mod programs;
 mod properties;
 
 use super::{ShellFacts, parse};

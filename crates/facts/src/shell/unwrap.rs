@@ -4,8 +4,8 @@ use super::AddressForm;
 use super::arguments::{self, Arguments};
 use super::collect::{Collector, Effect};
 use super::effects::{self, Recorder};
-use super::external;
-use super::interpreter::{self, Program, Reader};
+use super::interpret;
+use super::interpreter::{self, Reader};
 use super::notes::{FROM_INPUT, command_in, proxy_in};
 use super::opaque;
 use super::program::{self, Runs, Value};
@@ -76,13 +76,13 @@ fn look_into(collector: &mut Collector, words: &[Word], context: &Context) -> Op
         if context.from_input {
             collector.note("operands from input", name);
         }
-        return run_shell(collector, name, words, context);
+        return interpret::shell(collector, name, words, context);
     }
     if let Some(language) = interpreter::language(name) {
         if context.from_input {
             collector.note("operands from input", name);
         }
-        return run_language(collector, name, language, words, context);
+        return interpret::language(collector, name, language, words, context);
     }
     if let Some(subcommand) = name.strip_prefix("git-") {
         let mut plain = vec![Word::literal("git"), Word::literal(subcommand)];
@@ -124,6 +124,14 @@ fn assigned(collector: &mut Collector, name: &str, assignment: &str, context: &C
     }
     if let Some(address) = proxy_in(assignment) {
         collector.address(AddressForm::Url, address);
+    }
+    if let Some((variable, value)) = assignment.split_once('=')
+        && value.starts_with(['/', '~', '.'])
+        && !variable.ends_with("PATH")
+    {
+        // Git writes where its variables say.
+        let effect = if variable.starts_with("GIT_") { Effect::Write } else { Effect::Mention };
+        collector.path(effect, value);
     }
 }
 
@@ -210,7 +218,8 @@ fn unwrap(
     for given in &found.values {
         match given.kind {
             Value::Directory => recorder.value(Value::Text, &given.value),
-            Value::Code | Value::Assign => {}
+            Value::Assign => {}
+            Value::Code if name == "flock" => {}
             kind => recorder.value(kind, &given.value),
         }
     }
@@ -327,112 +336,6 @@ fn split_string(source: &Word) -> Vec<Word> {
     words.push(current);
     words.retain(|word| !word.is_absent());
     words
-}
-
-fn run_shell(collector: &mut Collector, name: &str, words: &[Word], context: &Context) -> Option<Reader> {
-    let name = name.trim_start_matches('-');
-    let rest = words.get(1..).unwrap_or_default();
-    let start_files = rest.windows(2).filter(
-        |pair| matches!(pair, [option, _] if matches!(option.text().as_str(), "--rcfile" | "--init-file")),
-    );
-    for file in start_files.filter_map(<[Word]>::last) {
-        collector.file(Effect::Read, file);
-        opaque::record(collector, words);
-    }
-    match interpreter::shell_program(rest) {
-        Program::Code(code) => {
-            // The words after the code are its parameters.
-            for word in rest.iter().filter(|word| word.has_glob() || word.expands()) {
-                collector.expansion(&word.text());
-            }
-            run_code(collector, name, &[code], context);
-            None
-        }
-        Program::Script(script) => {
-            run_script(collector, name, &script);
-            opaque_script(collector, words, &script);
-            None
-        }
-        Program::Input => Some(shell_reader(name, &inner_context(context, name))),
-        Program::Nothing => None,
-    }
-}
-
-/// A script file that is run: nothing is known of its effects. The file itself is read.
-fn opaque_script(collector: &mut Collector, words: &[Word], script: &Word) {
-    collector.opaque(words);
-    collector.writes_here();
-    let script = script.text();
-    for word in words.iter().skip(1).filter(|word| word.text() != script) {
-        opaque::scan_word(collector, word);
-        if word.expands() || word.has_glob() {
-            collector.expansion(&word.text());
-        }
-    }
-}
-
-fn run_language(
-    collector: &mut Collector,
-    name: &str,
-    language: &str,
-    words: &[Word],
-    context: &Context,
-) -> Option<Reader> {
-    let rest = words.get(1..).unwrap_or_default();
-    match interpreter::language_program(name, rest) {
-        Program::Code(code) => {
-            collector.note("code", language);
-            opaque::scan_code(collector, &code.text());
-            for word in rest.iter().filter(|word| word.has_glob() || word.expands()) {
-                collector.expansion(&word.text());
-            }
-            operands_of_code(collector, language, rest, &code);
-        }
-        Program::Script(script) => {
-            run_script(collector, language, &script);
-            opaque_script(collector, words, &script);
-        }
-        Program::Input => {
-            return Some(Reader { name: language.to_owned(), is_shell: false, wrappers: Vec::new() });
-        }
-        Program::Nothing if matches!(language, "python" | "pypy") => {
-            return external::python_module(collector, words, context);
-        }
-        Program::Nothing => {
-            let only_tells =
-                rest.iter().all(|word| matches!(word.text().as_str(), "--version" | "--help" | "-V" | "-h"));
-            if !only_tells {
-                opaque::record(collector, words);
-            }
-        }
-    }
-    None
-}
-
-/// The files after code on the command line: perl and ruby edit them with `-i`, others may read them.
-fn operands_of_code(collector: &mut Collector, language: &str, rest: &[Word], code: &Word) {
-    let edits = matches!(language, "perl" | "ruby")
-        && rest.iter().any(|word| {
-            let text = word.text();
-            let before = text.split('i').next().unwrap_or_default();
-            text.starts_with('-') && text.contains('i') && !before.contains(['e', 'E', 'M', 'I', 'm'])
-        });
-    let effect = if edits { Effect::Write } else { Effect::Mention };
-    let code = code.text();
-    for word in rest.iter().filter(|word| word.text() != code && !word.text().starts_with('-')) {
-        collector.file(effect, word);
-    }
-}
-
-/// Records a script file that is run.
-pub(super) fn run_script(collector: &mut Collector, name: &str, script: &Word) {
-    if script.is_process() {
-        collector.note("script from pipe", name);
-    } else if script.expands() {
-        collector.note("script from expansion", &script.text());
-        collector.expansion(&script.text());
-    }
-    collector.file(Effect::Read, script);
 }
 
 /// A shell that reads its program from standard input.

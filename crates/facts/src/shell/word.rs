@@ -101,6 +101,11 @@ impl Word {
         self.pieces.iter().any(|(kind, _)| matches!(kind, Kind::Expansion | Kind::Process))
     }
 
+    /// Whether a part of the value comes from an expansion that is no process substitution.
+    pub(super) fn has_expansion(&self) -> bool {
+        self.pieces.iter().any(|(kind, _)| *kind == Kind::Expansion)
+    }
+
     /// Whether the word is a process substitution, that is, no file of its own.
     pub(super) fn is_process(&self) -> bool {
         self.pieces.iter().any(|(kind, _)| *kind == Kind::Process)

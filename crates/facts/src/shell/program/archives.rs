@@ -18,7 +18,7 @@ pub(super) static TABLE: &[Program] = &[
         (Code, "-IF use-compress-program info-script new-volume-script to-command rmt-command rsh-command set-mtime-command"),
         (Pattern, "checkpoint"),
         (Opaque, "checkpoint-action options"),
-        (Flag, "-AcdrtuxaBGhiJjklmMnoOpRsSUvwWzZ catenate concatenate create diff compare delete append list test-label update extract get"),
+        (Flag, "-AcdrtuxaBGhiJjklmMnoOpPRsSUvwWzZ catenate concatenate create diff compare delete append list test-label update extract get"),
         (Flag, "auto-compress bzip2 xz lzip lzma lzop gzip gunzip ungzip zstd compress uncompress no-auto-compress keep-old-files"),
         (Flag, "keep-newer-files overwrite overwrite-dir unlink-first recursive-unlink remove-files skip-old-files keep-directory-symlink"),
         (Flag, "no-overwrite-dir one-top-level? ignore-zeros read-full-records multi-volume verify sparse to-stdout same-order"),

@@ -56,7 +56,7 @@ pub(super) static TABLE: &[Program] = &[
         (Text, "suffix"),
         (Flag, "-dqut directory quiet dry-run help version"),
     ]),
-    program(&["chmod"], Write).first(&[Pattern], &["reference"]).options(&[
+    program(&["chmod"], Write).first(&[Pattern], &["reference", "r", "w", "x", "X", "s", "t", "u", "g", "o", "a"]).options(&[
         (Read, "reference"),
         (Flag, "-cfvRrwxXstugoaHLP changes silent quiet verbose no-preserve-root preserve-root recursive help version"),
     ]),

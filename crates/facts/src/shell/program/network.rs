@@ -29,7 +29,7 @@ pub(super) static TABLE: &[Program] = &[
         (Code, "-SD"),
         (Flag, "-346ABCOpqRrTsv"),
     ]),
-    program(&["sftp"], super::Value::RemoteTarget).options(&[
+    program(&["sftp"], Host).options(&[
         (Text, "-BclPRsX"),
         (Read, "-i"),
         (Config, "-bF"),
@@ -39,9 +39,9 @@ pub(super) static TABLE: &[Program] = &[
         (Flag, "-46AaCfNpqrv"),
     ]),
     program(&["ssh-keygen"], Read).options(&[
-        (Text, "-CNPbtamnOsVzIDrRFEMSZ"),
+        (Text, "-CNPbtamnOsVzIrRFEMSZ"),
         (Write, "-f"),
-        (Opaque, "-w"),
+        (Opaque, "-wD"),
         (Flag, "-ABcehHiKklLpqQUuvXxyY"),
     ]),
     program(&["ssh-add"], Read).options(&[(Text, "-tEeS"), (Opaque, "-sHh"), (Flag, "-cDdKklLqvXxCT")]),
@@ -69,13 +69,13 @@ pub(super) static TABLE: &[Program] = &[
         (Read, "-T upload-file E cert key cacert capath crlfile pubkey etag-compare egd-file random-file proxy-cacert proxy-capath"),
         (Read, "-E proxy-cert proxy-key proxy-crlfile netrc-file"),
         (Config, "-K config engine"),
-        (Data, "-dF data data-binary data-urlencode json form data-ascii url-query header-file"),
+        (Data, "-dF data data-binary data-urlencode json form data-ascii url-query"),
         (Data, "-Hb header proxy-header cookie"),
         (Pattern, "data-raw form-string"),
         (Url, "-x url proxy preproxy socks4 socks4a socks5 socks5-hostname socks5-gssapi-service-host proxy1.0 doh-url"),
-        (Host, "resolve connect-to dns-servers interface dns-ipv4-addr dns-ipv6-addr haproxy-clientip mail-from-host"),
+        (Host, "resolve connect-to dns-servers interface dns-ipv4-addr dns-ipv6-addr haproxy-clientip "),
         (Write, "unix-socket abstract-unix-socket"),
-        (Pattern, "-XAeumrwyYzCtQP request user-agent referer user max-time range write-out speed-time speed-limit time-cond continue-at"),
+        (Pattern, "-XAeumrwyYzCtQPU request user-agent referer user max-time range write-out speed-time speed-limit time-cond continue-at"),
         (Text, "telnet-option quote ftp-port connect-timeout retry retry-delay retry-max-time limit-rate proxy-user max-filesize max-redirs"),
         (Text, "ciphers tls13-ciphers tls-max curves cert-type key-type pass keepalive-time expect100-timeout happy-eyeballs-timeout-ms"),
         (Text, "local-port proto proto-default proto-redir oauth2-bearer aws-sigv4 rate parallel-max create-file-mode stderr-mode delegation"),
@@ -105,15 +105,21 @@ pub(super) static TABLE: &[Program] = &[
         (Flag, "inet4-only inet6-only no-proxy proxy? no-cookies keep-session-cookies content-on-error no-cache https-only no-hsts no-glob"),
         (Flag, "delete-after adjust-extension force-html no-dns-cache no-http-keep-alive ignore-length unlink auth-no-challenge"),
     ]),
-    program(&["aria2c", "axel", "http", "https", "xh", "httpie", "lynx", "links", "elinks", "w3m", "lftp", "xdg-open", "open", "sensible-browser"], Url)
+    program(&["aria2c", "axel", "http", "https", "xh", "httpie", "lynx", "links", "elinks", "w3m", "lftp", "xdg-open", "open", "sensible-browser"], Opaque)
         .lenient()
         .opaque(),
     program(&["mosh", "telnet", "ftp", "tftp", "rlogin", "rsh"], Text).first(&[Host], &[]).lenient().opaque(),
-    program(&["ping", "ping6", "traceroute", "tracepath", "mtr", "fping", "arping"], Host).options(&[
-        (Text, "-cWwistIQpMmfqz"),
-        (Flag, "-46aAbBdDfhnOqrRUvVLTe"),
+    program(&["ping", "ping6"], Host).options(&[
+        (Text, "-ciIlmMpQsStwWFeGgH"),
+        (Flag, "-46aAbBdDfhLnOqrRUvVC"),
     ]),
-    program(&["dig", "drill"], Host).options(&[(Text, "-bckpqtxy"), (List, "-f"), (Flag, "-46hmruvi")]),
+    program(&["traceroute", "tracepath"], Host).options(&[
+        (Text, "-fgilmNpqstwzMO"),
+        (Flag, "-46AbdeFhInrTUV"),
+    ]),
+    program(&["mtr", "fping", "arping"], Host).lenient(),
+    program(&["dig", "drill"], Host)
+        .options(&[(Text, "-bckpty"), (Host, "-qx"), (List, "-f"), (Flag, "-46hmruviDSTVzZ")]),
     program(&["nslookup", "host", "whois", "resolvectl", "delv"], Host)
         .options(&[(Host, "-h"), (Text, "-cNRtWpm type query timeout port debug?"), (Flag, "-46aAdlrsTvVwCHS")]).single_dash(),
     program(&["getent", "ip", "ifconfig", "route", "arp", "netstat", "ss", "nmcli", "iwconfig"], Text).lenient(),
@@ -132,7 +138,7 @@ pub(super) static TABLE: &[Program] = &[
     ]),
     program(&["psql", "pg_dump", "pg_restore", "createdb", "dropdb"], Text).reads_code().options(&[
         (Host, "-h host"),
-        (Url, "-d dbname"),
+        (Text, "-d dbname"),
         (Text, "-pUFRTPvt port username field-separator record-separator table-attr pset set variable table schema format"),
         (super::Value::Foreign, "-c command"),
         (Config, "-f file"),

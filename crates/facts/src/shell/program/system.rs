@@ -5,7 +5,7 @@ use super::{Program, program};
 
 pub(super) static TABLE: &[Program] = &[
     program(&["date"], Text).options(&[
-        (Pattern, "-dsvj date set"),
+        (Pattern, "-dsv date set"),
         (Read, "-rf file reference"),
         (Flag, "-IRunj iso-8601? rfc-2822 rfc-email rfc-3339? utc universal debug resolution help version"),
     ]),
@@ -23,7 +23,7 @@ pub(super) static TABLE: &[Program] = &[
         (Pattern, "color and format path-separator max-results batch-size strip-cwd-prefix? gen-completions? hyperlink?"),
         (Directory, "-C base-directory"),
         (Read, "search-path ignore-file"),
-        (Flag, "-HIuUsigFaLp01lqhV hidden no-ignore no-ignore-vcs unrestricted case-sensitive ignore-case glob regex fixed-strings"),
+        (Flag, "-HIuUsigFaLp01lqhVxX exec exec-batch hidden no-ignore no-ignore-vcs unrestricted case-sensitive ignore-case glob regex fixed-strings"),
         (Flag, "absolute-path list-details follow full-path print0 prune one-file-system quiet show-errors help version no-require-git"),
     ]),
     program(&["parallel"], Text).stops().lenient().opaque(),

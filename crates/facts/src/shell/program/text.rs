@@ -14,13 +14,22 @@ pub(super) static TABLE: &[Program] = &[
         (Text, "-ncs lines bytes sleep-interval max-unchanged-stats pid"),
         (Flag, "-qvzfFr0123456789 quiet silent verbose zero-terminated follow? retry help version"),
     ]),
-    program(&["less", "more", "most", "bat", "batcat"], Read).options(&[
-        (Pattern, "-pPtDbhjxyz pattern language theme style line-range highlight-line map-syntax tabs wrap terminal-width"),
+    program(&["less"], Read).options(&[
+        (Pattern, "-pPtDbhjxyz pattern prompt tag color buffers max-back-scroll jump-target tabs max-forw-scroll window"),
         (Write, "-oO log-file LOG-FILE"),
-        (Config, "-kT lesskey-file lesskey-src tag-file"),
-        (Pattern, "color paging decorations file-name"),
-        (Flag, "-aABcCdeEfFgGiIJKLmMnNqQrRsSuUVwWXlAu plain? number show-all list-languages list-themes diff force-colorization"),
-        (Flag, "RAW-CONTROL-CHARS quit-if-one-screen no-init chop-long-lines help version"),
+        (Config, "-kT lesskey-file lesskey-src lesskey-content tag-file"),
+        (
+            Flag,
+            "-aABcCdeEfFgGiIJKLmMnNqQrRsSuUVwWX+~ RAW-CONTROL-CHARS quit-if-one-screen no-init chop-long-lines help version",
+        ),
+    ]),
+    program(&["more", "most", "pg"], Read)
+        .options(&[(Text, "-n lines"), (Flag, "-dlefpcsuhV+0123456789 silent logical exit-on-eof no-pause print-over clean-print squeeze plain help version")]),
+    program(&["bat", "batcat"], Read).options(&[
+        (Pattern, "-lrHm language theme style line-range highlight-line map-syntax tabs wrap terminal-width file-name diff-context"),
+        (Pattern, "color paging decorations italic-text strip-ansi squeeze-limit nonprintable-notation ignored-suffix"),
+        (Code, "pager"),
+        (Flag, "-pPAnufdLShVs plain? number show-all list-languages list-themes diff force-colorization no-paging help version"),
     ]),
     program(&["nl"], Read).options(&[
         (Pattern, "-bdfhilnsvw body-numbering section-delimiter footer-numbering header-numbering line-increment join-blank-lines"),
@@ -28,7 +37,7 @@ pub(super) static TABLE: &[Program] = &[
         (Flag, "-p no-renumber help version"),
     ]),
     program(&["od"], Read).options(&[
-        (Text, "-AjNStw? address-radix skip-bytes read-bytes strings? format width? endian"),
+        (Text, "-AjNt -Sw? address-radix skip-bytes read-bytes strings? format width? endian"),
         (Flag, "-abcdfhiloxvs output-duplicates traditional help version"),
     ]),
     program(&["xxd"], Text).first(&[Read, Write], &[]).options(&[
@@ -88,10 +97,14 @@ pub(super) static TABLE: &[Program] = &[
         .options(&[(Text, "output-delimiter"), (Flag, "-123z check-order nocheck-order total zero-terminated help version")]),
     program(&["column"], Read).lenient(),
     program(&["look"], Text).lenient(),
-    program(&["fold", "fmt", "expand", "unexpand"], Read).options(&[
-        (Text, "-wtgp width tabs goal prefix"),
-        (Flag, "-bscuai bytes spaces characters crown-margin tagged-paragraph split-only uniform-spacing initial all first-only help version"),
+    program(&["fold"], Read)
+        .options(&[(Text, "-w width"), (Flag, "-bsc0123456789 bytes spaces characters help version")]),
+    program(&["fmt"], Read).options(&[
+        (Text, "-wpg width prefix goal"),
+        (Flag, "-cstu0123456789 crown-margin tagged-paragraph split-only uniform-spacing help version"),
     ]),
+    program(&["expand", "unexpand"], Read)
+        .options(&[(Text, "-t tabs"), (Flag, "-ia0123456789 initial all first-only help version")]),
     program(&["pr"], Read).options(&[
         (Text, "-DhlNoWw date-format header length first-line-number indent page-width width columns pages"),
         (Flag, "-acdeFfiJmnrsStTv0123456789 across show-control-chars double-space form-feed join-lines merge no-file-warnings help version"),
@@ -102,14 +115,15 @@ pub(super) static TABLE: &[Program] = &[
         (Flag, "-cls list silent verbose help version usage"),
     ]),
     program(&["dos2unix", "unix2dos"], Write).lenient(),
-    program(&["diff", "sdiff", "diff3", "colordiff"], Read).options(&[
+    program(&["diff3"], Read).options(&[(Text, "-L label"), (Code, "diff-program"), (Flag, "-AeEim3xXaT ed merge text easy-only help version")]),
+    program(&["diff", "sdiff", "colordiff"], Read).options(&[
         (Pattern, "-UCLFIxW unified? context? label show-function-line ignore-matching-lines exclude width line-format"),
         (Pattern, "old-line-format new-line-format unchanged-line-format old-group-format new-group-format changed-group-format"),
         (Pattern, "unchanged-group-format tabsize horizon-lines GTYPE-group-format LTYPE-line-format"),
         (Read, "-XS exclude-from starting-file from-file to-file"),
         (Write, "-o output"),
         (Code, "diff-program"),
-        (Flag, "-abBcdeEHiklmnNpPqrstTuvwyZzA3x0123456789 brief report-identical-files normal ed rcs side-by-side left-column"),
+        (Flag, "-abBcdeEHiklmnNpPqrstTuvwyZzA30123456789 brief report-identical-files normal ed rcs side-by-side left-column"),
         (Flag, "suppress-common-lines show-c-function expand-tabs initial-tab suppress-blank-empty paginate recursive"),
         (Flag, "no-dereference new-file unidirectional-new-file ignore-file-name-case no-ignore-file-name-case ignore-case"),
         (Flag, "ignore-tab-expansion ignore-trailing-space ignore-space-change ignore-all-space ignore-blank-lines text"),
@@ -147,6 +161,9 @@ pub(super) static TABLE: &[Program] = &[
     program(&["jq", "gojq", "jaq"], Read).first(&[Pattern], &["f", "from-file"]).options(&[
         (Config, "-fL from-file library-path"),
         (Text, "indent"),
+        (super::Value::NamedText, "arg argjson"),
+        (super::Value::NamedRead, "rawfile slurpfile argfile"),
+        (Flag, "args jsonargs ascii binary"),
         (Flag, "-acCehjMnrRsSV0 ascii-output compact-output color-output exit-status join-output monochrome-output null-input"),
         (Flag, "raw-output raw-output0 raw-input slurp sort-keys stream stream-errors seq tab unbuffered help version"),
     ]),
@@ -172,10 +189,10 @@ pub(super) static TABLE: &[Program] = &[
     ]),
     program(&["vi", "vim", "nvim", "ex", "view", "gvim", "rvim", "vimdiff", "nvimdiff"], Write).reads_code().options(&[
         (Foreign, "-c cmd remote-send remote-expr"),
-        (Config, "-uUSst"),
+        (Config, "-uUSt"),
         (Write, "-wWi startuptime log"),
         (Text, "-TL servername"),
-        (Flag, "-bdDeEFghHlmMnNoOpqrRvVxXyZA clean noplugin not-a-term ttyfail literal headless embed help version"),
+        (Flag, "-bdDeEFghHlmMnNoOpqrRsvVxXyZA clean noplugin not-a-term ttyfail literal headless embed help version"),
     ]),
     program(&["ed", "red"], Write).reads_code().options(&[(Text, "-p prompt"), (Flag, "-EGhlrsv help version extended-regexp quiet silent")]),
     program(&["emacs", "emacsclient"], Write).options(&[
@@ -183,7 +200,12 @@ pub(super) static TABLE: &[Program] = &[
         (Config, "-l load script"),
         (Flag, "-qQ batch no-init-file quick no-window-system nw help version"),
     ]).single_dash(),
-    program(&["dc", "bc", "m4"], Read).reads_code().options(&[
+    program(&["bc"], Read).options(&[
+        (Text, "-Se expression scale"),
+        (Read, "-f file"),
+        (Flag, "-hVlqswicPRg help version mathlib quiet warn standard interactive"),
+    ]),
+    program(&["dc", "m4"], Read).reads_code().options(&[
         (Foreign, "-eD expression define"),
         (Config, "-fF file reload-state"),
         (Flag, "-hVlqswiPEQ help version mathlib quiet warn standard interactive prefix-builtins"),

@@ -69,8 +69,8 @@ const SHOW: &[(Value, &str)] = &[
 /// Options of commands that change the work tree or the history.
 const CHANGE: &[(Value, &str)] = &[
     (
-        Text,
-        "-mCctbBXsD message reuse-message reedit-message fixup squash author date cleanup trailer onto strategy strategy-option orphan",
+        Pattern,
+        "-mCctbBX message reuse-message reedit-message fixup squash author date cleanup trailer onto strategy strategy-option orphan",
     ),
     (
         Text,
@@ -80,7 +80,7 @@ const CHANGE: &[(Value, &str)] = &[
     (Code, "-x exec"),
     (
         Flag,
-        "-adefghHiklnNOopPqrRSuUvVwyz0123456789A all patch amend no-edit edit no-verify verify allow-empty allow-empty-message dry-run",
+        "-adefghHiklnNOopPqrRsSuUvVwyz0123456789AD all patch amend no-edit edit no-verify verify allow-empty allow-empty-message dry-run",
     ),
     (
         Flag,
@@ -130,7 +130,7 @@ const CHANGE: &[(Value, &str)] = &[
 
 /// Options of commands that talk to other repositories.
 const REMOTE: &[(Value, &str)] = &[
-    (Code, "-u upload-pack receive-pack exec"),
+    (Code, "upload-pack receive-pack exec"),
     (
         Text,
         "-jobo depth shallow-since shallow-exclude branch origin jobs filter push-option refmap negotiation-tip server-option reference",
@@ -189,8 +189,8 @@ pub(super) static TABLE: &[Program] = &[
     ]),
     program(&["git status", "git add", "git commit", "git checkout", "git switch", "git branch", "git restore", "git reset", "git stash", "git rm", "git mv", "git merge", "git rebase", "git cherry-pick", "git revert", "git tag", "git clean", "git apply", "git am", "git notes"], Read)
         .options(CHANGE),
-    program(&["git push", "git fetch", "git pull", "git ls-remote", "git remote", "git send-pack", "git fetch-pack"], RemoteTarget).options(REMOTE),
-    program(&["git clone"], RemoteTarget).options(REMOTE),
+    program(&["git push", "git fetch", "git pull", "git ls-remote", "git remote", "git send-pack", "git fetch-pack"], RemoteTarget).options(&[(Flag, "-u")]).shared(REMOTE),
+    program(&["git clone"], RemoteTarget).options(&[(Code, "-u")]).shared(REMOTE),
     program(&["git init"], Write).options(&[
         (Config, "template"),
         (Write, "separate-git-dir"),

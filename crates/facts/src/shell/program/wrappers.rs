@@ -1,7 +1,7 @@
 //! Programs that run the command given by their operands.
 
 use super::Value::{Assign, Code, Directory, Flag, Host, List, Opaque, Read, Text, Write};
-use super::{Program, wrapper};
+use super::{Program, program, wrapper};
 
 pub(super) static TABLE: &[Program] = &[
     wrapper(&["env"], 0).assignments().options(&[
@@ -116,7 +116,7 @@ pub(super) static TABLE: &[Program] = &[
         .options(&[(Text, "-tOEP"), (Write, "-a"), (Flag, "-cDdks")]),
     wrapper(&["faketime"], 1).options(&[(Text, "-p exclude-monotonic"), (Flag, "-fm help version")]),
     wrapper(&["chronic", "eatmydata"], 0).options(&[(Flag, "-ev help")]),
-    wrapper(&["hyperfine"], 0).options(&[
+    program(&["hyperfine"], Code).options(&[
         (Text, "-wmrMLDPNS warmup min-runs runs max-runs parameter-list parameter-scan style sort time-unit shell command-name"),
         (Code, "-sp setup prepare cleanup conclude"),
         (Write, "export-json export-csv export-markdown export-asciidoc export-orgmode output"),
