@@ -1,5 +1,7 @@
 //! Effects of a program's options and operands, by its entry in the table.
 
+use std::collections::HashSet;
+
 use super::AddressForm;
 use super::arguments::{self, Arguments};
 use super::collect::{Collector, Effect};
@@ -41,8 +43,9 @@ pub(super) fn record(
     let kinds = program.first.iter().chain([&program.rest]).chain(&program.last);
     let writes = copies.changes || kinds.into_iter().any(changes);
     if !copies.handled {
+        let has_first = !found.names(program.unless);
         for (index, operand) in found.operands.iter().enumerate() {
-            let kind = kind_of(program, &found, index);
+            let kind = kind_of(program, found.operands.len(), has_first, index);
             recorder.value(kind, operand);
         }
     }
@@ -52,7 +55,7 @@ pub(super) fn record(
             let text = operand.text();
             if text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..") {
                 // What is below a directory elsewhere is not known.
-                recorder.collector.expansion(&format!("{}/**", text.trim_end_matches('/')));
+                recorder.collector.unknown_word(&format!("{}/**", text.trim_end_matches('/')));
             }
         }
     }
@@ -72,15 +75,13 @@ fn is_recursive(name: &str, found: &Arguments) -> bool {
     found.has(flags)
 }
 
-fn kind_of(program: &Program, found: &Arguments, index: usize) -> Value {
-    let count = found.operands.len();
+fn kind_of(program: &Program, count: usize, has_first: bool, index: usize) -> Value {
     if let Some(last) = program.last
         && count >= 2
         && index + 1 == count
     {
         return last;
     }
-    let has_first = !found.names(program.unless);
     program.first.get(index).copied().filter(|_| has_first).unwrap_or(program.rest)
 }
 
@@ -102,14 +103,18 @@ fn note_expansions(
             .fold(text.to_owned(), |text, part| text.replace(part, ""));
         program.opaque && !rest.contains(['$', '`'])
     };
-    let is_text = |word: &Word| {
-        // A quoted value of a message or pattern stays one word, whatever it is.
-        let value = |kind: Value| matches!(kind, Value::Text | Value::Pattern);
-        found.values.iter().any(|given| value(given.kind) && given.value.text() == word.text())
-            || found.operands.iter().enumerate().any(|(index, operand)| {
-                operand.text() == word.text() && kind_of(program, found, index) == Value::Pattern
-            })
-    };
+    // A quoted value of a message or pattern stays one word, whatever it is.
+    let mut texts: HashSet<String> = HashSet::new();
+    if rest.iter().any(Word::expands) {
+        let has_first = !found.names(program.unless);
+        let is_text = |kind: Value| matches!(kind, Value::Text | Value::Pattern);
+        texts.extend(found.values.iter().filter(|given| is_text(given.kind)).map(|given| given.value.text()));
+        let patterns =
+            found.operands.iter().enumerate().filter(|(index, _)| {
+                kind_of(program, found.operands.len(), has_first, *index) == Value::Pattern
+            });
+        texts.extend(patterns.map(|(_, operand)| operand.text()));
+    }
     for word in rest {
         // What runs in `<(…)` is judged where it stands.
         if word.is_process() && !word.has_expansion() {
@@ -117,18 +122,18 @@ fn note_expansions(
         }
         if word.expands() || word.has_sequence() {
             let text = word.text();
-            let harmless = !word.splits() && is_text(word) || is_number(&text);
+            let harmless = !word.splits() && texts.contains(&text) || is_number(&text);
             if !harmless {
-                collector.expansion(&text);
+                collector.unknown_word(&text);
             }
         } else if word.has_glob() && !word.text().starts_with("--") {
-            collector.expansion(&word.text());
+            collector.unknown_word(&word.text());
         } else if !context.starts.is_empty() && word.text().contains(FROM_INPUT) {
-            collector.expansion(FROM_INPUT);
+            collector.unknown_word(FROM_INPUT);
         }
     }
     if context.from_input {
-        collector.expansion(FROM_INPUT);
+        collector.unknown_word(FROM_INPUT);
     }
 }
 
@@ -197,7 +202,7 @@ impl Recorder<'_, '_> {
             Value::Foreign => scripts::record(self.collector, self.name, word, self.context),
             Value::List => {
                 self.file(Effect::Read, word);
-                self.collector.expansion(&text);
+                self.collector.unknown_word(&text);
             }
             Value::Config => {
                 self.file(Effect::Read, word);

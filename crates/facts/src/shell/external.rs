@@ -136,7 +136,7 @@ fn parallel(collector: &mut Collector, name: &str, rest: &[Word], context: &Cont
     let values = stop.and_then(|stop| found.operands.get(stop + 1..)).unwrap_or_default();
     let mut from_input = context.clone();
     from_input.from_input = true;
-    collector.expansion(FROM_INPUT);
+    collector.unknown_word(FROM_INPUT);
     if command.is_empty() {
         if values.is_empty() {
             collector.note("script from pipe", name);
@@ -214,7 +214,7 @@ pub(super) fn python_module(collector: &mut Collector, words: &[Word], context: 
     }
     opaque::record(collector, words);
     for word in arguments.iter().filter(|word| word.expands() || word.has_glob()) {
-        collector.expansion(&word.text());
+        collector.unknown_word(&word.text());
     }
     if CODE_MODULES.contains(&module.as_str()) {
         collector.note("code", "python");
@@ -224,7 +224,7 @@ pub(super) fn python_module(collector: &mut Collector, words: &[Word], context: 
         return Some(other_reader("python"));
     }
     if context.from_input {
-        collector.expansion(FROM_INPUT);
+        collector.unknown_word(FROM_INPUT);
     }
     None
 }

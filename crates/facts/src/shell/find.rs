@@ -45,7 +45,7 @@ pub(super) fn run(collector: &mut Collector, name: &str, words: &[Word], rest: &
             "-files0-from" => {
                 if let Some(file) = rest.get(index) {
                     collector.file(Effect::Read, file);
-                    collector.expansion(&file.text());
+                    collector.unknown_word(&file.text());
                 }
                 index += 1;
             }

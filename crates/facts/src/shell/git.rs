@@ -82,7 +82,7 @@ pub(super) fn run(collector: &mut Collector, words: &[Word], context: &Context) 
     }
     for word in rest.iter().take(rest.len().saturating_sub(found.operands.len())) {
         if word.expands() || word.has_glob() {
-            collector.expansion(&word.text());
+            collector.unknown_word(&word.text());
         }
     }
     match found.operands.split_first() {
@@ -111,7 +111,7 @@ fn run_subcommand(
 ) -> bool {
     let name = subcommand.text();
     if subcommand.expands() || subcommand.has_glob() || subcommand.has_sequence() {
-        collector.expansion(&name);
+        collector.unknown_word(&name);
         opaque::record(collector, words);
         return true;
     }
@@ -191,13 +191,13 @@ fn other(
             collector.file(effect, file);
         }
         for word in rest.iter().filter(|word| word.expands()) {
-            collector.expansion(&word.text());
+            collector.unknown_word(&word.text());
         }
         return false;
     }
     opaque::record(collector, words);
     for word in arguments.iter().filter(|word| word.expands() || word.has_glob()) {
-        collector.expansion(&word.text());
+        collector.unknown_word(&word.text());
     }
     for (index, word) in arguments.iter().enumerate() {
         let text = word.text();

@@ -27,7 +27,7 @@ pub(super) fn shell(
         Program::Code(code) => {
             // The words after the code are its parameters.
             for word in rest.iter().filter(|word| word.has_glob() || word.expands()) {
-                collector.expansion(&word.text());
+                collector.unknown_word(&word.text());
             }
             run_code(collector, name, &[code], context);
             None
@@ -50,7 +50,7 @@ fn opaque_script(collector: &mut Collector, words: &[Word], script: &Word) {
     for word in words.iter().skip(1).filter(|word| word.text() != script) {
         opaque::scan_word(collector, word);
         if word.expands() || word.has_glob() {
-            collector.expansion(&word.text());
+            collector.unknown_word(&word.text());
         }
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn language(
             collector.note("code", language);
             opaque::scan_code(collector, &code.text());
             for word in rest.iter().filter(|word| word.has_glob() || word.expands()) {
-                collector.expansion(&word.text());
+                collector.unknown_word(&word.text());
             }
             operands_of_code(collector, language, rest, &code);
         }
@@ -115,7 +115,7 @@ pub(super) fn run_script(collector: &mut Collector, name: &str, script: &Word) {
         collector.note("script from pipe", name);
     } else if script.expands() {
         collector.note("script from expansion", &script.text());
-        collector.expansion(&script.text());
+        collector.unknown_word(&script.text());
     }
     collector.file(Effect::Read, script);
 }

@@ -54,7 +54,7 @@ impl Collector {
     }
 
     /// Records a word whose value is only known when it runs.
-    pub(super) fn expansion(&mut self, text: &str) {
+    pub(super) fn unknown_word(&mut self, text: &str) {
         self.add(|facts| &mut facts.expansions, text);
     }
 

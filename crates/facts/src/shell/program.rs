@@ -221,20 +221,22 @@ impl Program {
 
     /// Meaning of a short option, and whether its value is optional.
     pub(super) fn short(&self, option: char) -> Option<(Value, bool)> {
-        for (kind, names) in self.options.iter().chain(self.shared) {
-            for token in names.split(' ') {
-                let (cluster, optional) = without_mark(token);
-                if cluster.strip_prefix('-').is_some_and(|letters| letters.contains(option)) {
-                    return Some((*kind, optional));
-                }
-            }
-        }
-        self.lenient.then_some((Value::Flag, false))
+        let known = match self.index() {
+            Some(index) => index.shorts.get(&option).copied(),
+            None => self.short_options().find(|(letter, _)| *letter == option).map(|(_, meaning)| meaning),
+        };
+        known.or(self.lenient.then_some((Value::Flag, false)))
     }
 
     /// The long option of exactly this name.
     pub(super) fn exact(&self, name: &str) -> Option<(&'static str, Value, bool)> {
-        self.long_options().find(|(full, _, _)| *full == name)
+        match self.index() {
+            Some(index) => {
+                let (full, (kind, optional)) = index.longs.get_key_value(name)?;
+                Some((full, *kind, *optional))
+            }
+            None => self.long_options().find(|(full, _, _)| *full == name),
+        }
     }
 
     /// The long option that a name or a beginning of it means. `None` if there is none, or several that differ in meaning.
@@ -244,10 +246,22 @@ impl Program {
         }
         let mut candidates =
             self.long_options().filter(|(full, _, _)| !name.is_empty() && full.starts_with(name));
-        if let Some(first) = candidates.next() {
-            return candidates.all(|other| (other.1, other.2) == (first.1, first.2)).then_some(first);
-        }
-        None
+        let first = candidates.next()?;
+        candidates.all(|other| (other.1, other.2) == (first.1, first.2)).then_some(first)
+    }
+
+    /// The options by name; only entries of the tables have it.
+    fn index(&self) -> Option<&'static Index> {
+        INDEX.get(&std::ptr::from_ref(self).addr())
+    }
+
+    fn short_options(&self) -> impl Iterator<Item = (char, (Value, bool))> {
+        self.options.iter().chain(self.shared).flat_map(|(kind, names)| {
+            names.split(' ').map(without_mark).flat_map(move |(token, optional)| {
+                let letters = token.strip_prefix('-').unwrap_or_default();
+                letters.chars().map(move |letter| (letter, (*kind, optional)))
+            })
+        })
     }
 
     fn long_options(&self) -> impl Iterator<Item = (&'static str, Value, bool)> {
@@ -279,6 +293,29 @@ static TABLES: &[&[Program]] = &[
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Program>> = LazyLock::new(|| {
     let programs = TABLES.iter().copied().flatten();
     programs.flat_map(|program| program.names.iter().map(move |name| (*name, program))).collect()
+});
+
+/// Options of an entry by name.
+#[derive(Debug, Default)]
+struct Index {
+    shorts: HashMap<char, (Value, bool)>,
+    longs: HashMap<&'static str, (Value, bool)>,
+}
+
+/// The options of the entries in the tables, by the entry's address, which is fixed because the tables are static.
+static INDEX: LazyLock<HashMap<usize, Index>> = LazyLock::new(|| {
+    let programs = TABLES.iter().copied().flatten();
+    let entry = |program: &'static Program| {
+        let mut index = Index::default();
+        for (letter, meaning) in program.short_options() {
+            index.shorts.entry(letter).or_insert(meaning);
+        }
+        for (name, kind, optional) in program.long_options() {
+            index.longs.entry(name).or_insert((kind, optional));
+        }
+        (std::ptr::from_ref(program).addr(), index)
+    };
+    programs.map(entry).collect()
 });
 
 /// The entry of a program, by its name.

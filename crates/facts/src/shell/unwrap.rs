@@ -106,10 +106,10 @@ fn look_into(collector: &mut Collector, words: &[Word], context: &Context) -> Op
         None => {
             opaque::record(collector, words);
             for word in rest.iter().filter(|word| word.expands() || word.has_glob()) {
-                collector.expansion(&word.text());
+                collector.unknown_word(&word.text());
             }
             if context.from_input {
-                collector.expansion(FROM_INPUT);
+                collector.unknown_word(FROM_INPUT);
             }
             opaque::commands_inside(collector, words, context);
         }
@@ -230,7 +230,7 @@ fn unwrap(
     let before = rest.len().saturating_sub(inner.len());
     for word in rest.iter().take(before) {
         if word.expands() || word.has_glob() {
-            collector.expansion(&word.text());
+            collector.unknown_word(&word.text());
         }
     }
     match name {
