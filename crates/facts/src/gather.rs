@@ -4,7 +4,7 @@ use super::path::absolute;
 use super::shell::{self, ShellCommand, ShellFacts};
 use super::{
     Facts, LONG_PATH, MAX_ENTRIES, MAX_PATH, NO_COMMAND, PathResolver, TOO_MANY_ENTRIES, UNREADABLE_HOST,
-    UNREADABLE_URL, patch, tool, url,
+    UNREADABLE_URL, is_unread, patch, tool, url,
 };
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
@@ -238,6 +238,12 @@ impl Gatherer {
         for host in url::hosts_of(&shell) {
             self.add_host(host);
         }
+        // First, so that it stays when the list is cut.
+        if let Some(unread) = shell.unknown.iter().find(|unknown| is_unread(unknown))
+            && !self.facts.unknown.contains(unread)
+        {
+            self.facts.unknown.insert(0, unread.clone());
+        }
         let noted = [
             (&mut self.facts.unknown, shell.unknown),
             (&mut self.facts.expansions, shell.expansions),
@@ -245,7 +251,9 @@ impl Gatherer {
             (&mut self.facts.opaque, shell.opaque),
         ];
         for (list, entries) in noted {
-            entries.into_iter().for_each(|entry| push_new(list, entry));
+            for entry in entries {
+                push_new(list, entry);
+            }
         }
     }
 

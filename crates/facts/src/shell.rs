@@ -7,9 +7,11 @@
 
 mod arguments;
 mod brace;
+mod builtin;
 mod collect;
 mod effects;
 mod escape;
+mod evaluate;
 mod expansion;
 mod grammar;
 mod interpreter;
@@ -18,6 +20,7 @@ mod reader;
 mod redirect;
 mod special;
 mod unwrap;
+mod variables;
 mod word;
 mod wrapper;
 
@@ -29,6 +32,9 @@ use word::Word;
 
 /// Command lines longer than this many bytes are not parsed.
 pub const MAX_INPUT_BYTES: usize = 256 * 1024;
+
+/// Beginning of the entries of `unknown` for what was not read at all.
+pub const NOT_PARSED: &str = "not parsed";
 
 /// Substitutions, groups, wrappers and code strings nested deeper than this are not parsed.
 pub const MAX_DEPTH: usize = 32;
@@ -73,7 +79,7 @@ pub struct ShellCommand {
 pub fn parse(command: &str) -> ShellFacts {
     let mut collector = Collector::default();
     if command.len() > MAX_INPUT_BYTES {
-        collector.note("not parsed", "the command is longer than 256 KiB");
+        collector.note(NOT_PARSED, "the command is longer than 256 KiB");
         return collector.finish();
     }
     if command.contains('\0') {

@@ -1,6 +1,7 @@
 //! Tests of the shell parser.
 
 mod cases;
+mod evaluated;
 mod limits;
 mod properties;
 
