@@ -16,6 +16,7 @@ mod expansion;
 mod grammar;
 mod interpreter;
 mod keyword;
+mod lookahead;
 mod reader;
 mod redirect;
 mod special;

@@ -246,13 +246,14 @@ impl Parser<'_> {
         true
     }
 
-    /// Notes here-documents after `((` that turned out to open two subshells: bash reads such text twice, and then takes the lines
-    /// of the document for commands.
+    /// Notes here-documents around `((` that turned out to open two subshells: bash reads such text twice, and then takes the lines
+    /// of a document in it for commands.
     pub(super) fn note_late_here_documents(&mut self) {
         let rest = self.characters.get(self.position..).unwrap_or_default();
         self.collector.charge(rest.len());
+        let is_pending = !self.here_documents.is_empty() || (self.in_substitution && rest.contains(&'\n'));
         let opens = rest.windows(2).position(|pair| pair == ['<', '<']);
-        if let Some(at) = opens {
+        if let Some(at) = opens.or(is_pending.then_some(0)) {
             let text: String = rest.iter().skip(at).take(20).collect();
             self.collector.note("quoting that shells read differently", &text);
         }

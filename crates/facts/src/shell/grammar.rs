@@ -6,6 +6,7 @@
 use super::brace;
 use super::builtin::split_assignment;
 use super::evaluate::{self, Evaluation, evaluated};
+use super::lookahead::{is_descriptor, is_time, looks_like_command};
 use super::reader::Parser;
 use super::redirect::Redirections;
 use super::unwrap::{Context, analyse};
@@ -178,6 +179,8 @@ impl Parser<'_> {
         let mut words: Vec<Word> = Vec::new();
         let mut assignments: Vec<String> = Vec::new();
         let mut redirections = Redirections::default();
+        // Whether there is nothing yet but `time`, perhaps more than once.
+        let mut starts = true;
         // Where a shell without `&>` reads `&`, the end of one command and the start of another.
         let mut background_at: Option<usize> = None;
         loop {
@@ -190,7 +193,7 @@ impl Parser<'_> {
                     if words.len() == 1 && self.function_parentheses() {
                         return;
                     }
-                    if only_time(&words) {
+                    if starts && !words.is_empty() {
                         return;
                     }
                     if !words.is_empty() {
@@ -198,7 +201,7 @@ impl Parser<'_> {
                     }
                     break;
                 }
-                Some('!') if (words.is_empty() || only_time(&words)) && self.peek_at(1) == Some('(') => {
+                Some('!') if starts && self.peek_at(1) == Some('(') => {
                     // Without extended globs this is `!` and a subshell.
                     self.advance(1);
                     self.and_or.uncertain = true;
@@ -211,7 +214,7 @@ impl Parser<'_> {
                     self.redirection(&mut redirections);
                 }
                 Some(_) => {
-                    self.may_assign = words.is_empty() || only_time(&words);
+                    self.may_assign = starts;
                     let before = self.position;
                     let word = self.read_word();
                     if word.is_absent() {
@@ -223,7 +226,6 @@ impl Parser<'_> {
                         self.redirection(&mut redirections);
                         continue;
                     }
-                    let starts = words.is_empty() || only_time(&words);
                     if starts
                         && assignments.is_empty()
                         && redirections.is_empty()
@@ -236,6 +238,7 @@ impl Parser<'_> {
                         assignments.push(word.text());
                         self.assignment(&word);
                     } else {
+                        starts = starts && is_time(&word, words.is_empty());
                         words.push(word);
                     }
                 }
@@ -387,36 +390,4 @@ impl FrameKind {
             Self::Parenthesis => "(",
         }
     }
-}
-
-/// Whether the words so far are only `time` and its option: a construct may follow.
-fn only_time(words: &[Word]) -> bool {
-    words.first().is_some_and(|word| word.plain() == Some("time"))
-        && words.iter().skip(1).all(|word| matches!(word.plain(), Some("-p" | "--")))
-}
-
-/// Whether the word before `<` or `>` names a file descriptor: digits, `{name}` or `{name[index]}`.
-fn is_descriptor(word: &Word) -> bool {
-    let text = word.text();
-    let name = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    if name.is_some_and(|name| name.contains('[') && name.ends_with(']')) && word.plain_contains(&['{']) {
-        return true;
-    }
-    let Some(text) = word.plain() else { return false };
-    text.bytes().all(|byte| byte.is_ascii_digit())
-        || name.is_some_and(|name| {
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        })
-}
-
-/// Whether the text in `(( ))` could be commands rather than an expression.
-fn looks_like_command(inner: &str) -> bool {
-    inner.split(['&', '|', ';', '\n']).any(|part| {
-        let mut tokens = part.split_whitespace();
-        let Some(first) = tokens.next() else { return false };
-        let operators = ['=', '+', '*', '%', '?', '!', '^', ',', ':', ')', '('];
-        let is_name = !first.contains(operators) && first.parse::<f64>().is_err();
-        let Some(second) = tokens.next() else { return is_name };
-        is_name && !second.starts_with(operators) && second != "-" && second != "/"
-    })
 }

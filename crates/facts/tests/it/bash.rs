@@ -54,7 +54,7 @@ fn whatever_bash_runs_or_writes_is_reported_or_noted() {
         counter.fetch_add(usize::from(holds), Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from).min(4) {
+        for _ in 0..std::thread::available_parallelism().map_or(4, |cores| 2 * cores.get()).min(8) {
             scope.spawn(|| {
                 loop {
                     let Some(number) = next.lock().unwrap_or_else(PoisonError::into_inner).next() else {
@@ -77,6 +77,7 @@ fn whatever_bash_runs_or_writes_is_reported_or_noted() {
                     }
                     let missed = missed(&facts, &observed);
                     if !missed.is_empty() {
+                        println!("missed: line {number}");
                         misses
                             .lock()
                             .unwrap_or_else(PoisonError::into_inner)

@@ -268,3 +268,6 @@ fn context_field(field: &str, input: &Input, answers: &dyn AnswerSource) -> Opti
 fn text(text: &str) -> Option<Json> {
     (!text.is_empty()).then(|| Json::from(text))
 }
+
+#[cfg(test)]
+mod tests;

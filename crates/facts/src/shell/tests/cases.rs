@@ -67,6 +67,7 @@ fn lists_pipelines_and_groups() {
         ("a;#x\nb", &["c a", "c b"]),
         ("time (rm x)", &["c rm x", "d x"]),
         ("time A=1 rm x", &["c time rm x", "c rm x", "d x"]),
+        ("time time -p A=1 rm x", &["c time time -p rm x", "c time -p rm x", "c rm x", "d x"]),
         ("time -p { rm x; }", &["c rm x", "d x"]),
     ]);
 }
@@ -208,6 +209,14 @@ fn redirections() {
 #[test]
 fn here_documents() {
     check(&[
+        (
+            "((cat <<'E'\nrm x\nE\n); b)",
+            &["c cat", "c b", "u quoting that shells read differently: <<'E'\nrm x\nE\n); b)"],
+        ),
+        (
+            "cat <<E | ((b\nrm x\nE\n); c)",
+            &["c cat", "c b", "c c", "u quoting that shells read differently: ((b\nrm x\nE\n); c)"],
+        ),
         ("cat <<EOF\nrm x\nEOF\nls", &["c cat", "c ls"]),
         ("cat <<EOF\n$(rm x)\nEOF", &["c cat", "c rm x", "d x"]),
         ("cat <<'EOF'\n$(rm x)\nEOF", &["c cat"]),

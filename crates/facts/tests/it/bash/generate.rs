@@ -1,5 +1,9 @@
 //! Generates command lines of harmless words: builtins that only compute, canaries, and files without a folder in their name.
 
+mod builtins;
+mod redirections;
+mod words;
+
 use super::runner::CANARIES;
 
 /// The line of a number, always the same for a seed.
@@ -17,13 +21,23 @@ pub(super) fn line(seed: u64, number: u64) -> String {
     if generator.one_in(12) {
         line.push_str(generator.pick(&[
             "shopt -s extglob\n",
+            "shopt -s extglob nullglob\n",
             "shopt -s expand_aliases\n",
             "set -x\n",
-            "set -B -f\n",
+            "set -f +B\n",
+            "set -o posix\n",
+            "set -k\n",
             "shopt -s lastpipe\n",
+            "shopt -u sourcepath; shopt -s compat44\n",
         ]));
     }
     line.push_str(&generator.list());
+    if generator.one_in(12) {
+        // The beginning of one line and the end of another.
+        let other = generator.list();
+        let (before, after) = (generator.below(line.len() + 1), generator.below(other.len() + 1));
+        line = line.chars().take(before).chain(other.chars().skip(after)).collect();
+    }
     if generator.one_in(4) {
         let edits = 1 + generator.below(3);
         line = generator.edited(&line, edits);
@@ -81,7 +95,12 @@ impl Generator {
     fn disguised(&mut self) -> String {
         let name = self.name();
         let rest = &name[1..];
-        match self.below(16) {
+        match self.below(24) {
+            16 => format!("{{x,{{{name}}}"),
+            17 => format!("{{x}},{name}}}"),
+            18 => format!("{{{name},{{a,b}}}}"),
+            19 => format!("c{{a..a}}{}", &name[2..]),
+            20 => format!("{{c{rest},\"a\"}}"),
             0 => format!("c\"\"{rest}"),
             1 => format!("\\c{rest}"),
             2 => format!("$'\\x63'{rest}"),
@@ -95,251 +114,6 @@ impl Generator {
             10 => format!("$\"{name}\""),
             _ => name,
         }
-    }
-
-    /// Commands in a substitution.
-    fn substitution(&mut self) -> String {
-        let name = self.name();
-        match self.below(12) {
-            0 if self.depth < 4 => format!("$({})", self.list()),
-            1 => format!("`{name}`"),
-            2 => format!("$({name} 2>&1)"),
-            3 => format!("$( ({name}) )"),
-            4 => format!("$(({name}) )"),
-            5 => format!("${{x:-$({name})}}"),
-            6 => format!("\"$({name})\""),
-            _ => format!("$({name})"),
-        }
-    }
-
-    /// Text that runs a canary if it is evaluated as arithmetic or as a name.
-    fn sleeping(&mut self) -> String {
-        if self.is_calm {
-            return self.pick(&["1", "12", "i"]).to_owned();
-        }
-        let name = self.name();
-        match self.below(8) {
-            0 => format!("a[`{name}`]"),
-            1 => format!("a[b[$({name})]]"),
-            2 => format!("x=a[$({name})]"),
-            3 => format!("a[$({name})0]"),
-            4 => format!("$({name})"),
-            _ => format!("a[$({name})]"),
-        }
-    }
-
-    /// The text in quotes.
-    fn quoted(&mut self, text: &str) -> String {
-        match self.below(6) {
-            0 => format!(
-                "\"{}\"",
-                text.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$").replace('`', "\\`")
-            ),
-            1 => format!("$'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('$', "\\x24")),
-            2 => text
-                .chars()
-                .flat_map(|c| if c == '\n' { vec!['\'', c, '\''] } else { vec!['\\', c] })
-                .collect(),
-            _ => format!("'{}'", text.replace('\'', "'\\''")),
-        }
-    }
-
-    /// Text that some builtin evaluates.
-    fn evaluated(&mut self) -> String {
-        if self.is_calm {
-            return self.pick(&["1", "'12'", "\"3\"", "i"]).to_owned();
-        }
-        let text = self.sleeping();
-        match self.below(8) {
-            0 => text,
-            1 => format!("\"{text}\""),
-            2 => format!("${}", self.variable()),
-            3 => format!("\"${}\"", self.variable()),
-            _ => self.quoted(&text),
-        }
-    }
-
-    fn arithmetic(&mut self) -> String {
-        if self.is_calm {
-            return self
-                .pick(&[
-                    "1",
-                    "2 + 3",
-                    "i = 4",
-                    "(1 << 2) > 3",
-                    "1 ? 2 : 3",
-                    "$# + 1",
-                    "16#ff",
-                    "1 && 2",
-                    "i=1,2",
-                ])
-                .to_owned();
-        }
-        self.depth += 1;
-        let text = match self.below(18) {
-            0 | 1 => self.variable().to_owned(),
-            2 => format!("${}", self.variable()),
-            3 => self.sleeping(),
-            4 => self.evaluated(),
-            5 => format!("{}++", self.variable()),
-            6 => format!("{} = {}", self.variable(), self.below(9)),
-            7 if self.depth < 4 => format!("({}) + {}", self.arithmetic(), self.arithmetic()),
-            8 if self.depth < 4 => format!("{} ? {} : 1", self.variable(), self.arithmetic()),
-            9 => format!("{}[{}]", self.variable(), self.index()),
-            10 => self.substitution(),
-            11 => "16#ff + 010".to_owned(),
-            12 => "${#x} + $# - $?".to_owned(),
-            13 if self.depth < 4 => format!("$(( {} ))", self.arithmetic()),
-            14 => format!("a[\\$({})]", self.name()),
-            15 => "1 # 2".to_owned(),
-            16 => format!("{} += {}", self.variable(), self.variable()),
-            _ => self.below(100).to_string(),
-        };
-        self.depth -= 1;
-        text
-    }
-
-    fn index(&mut self) -> String {
-        if self.is_calm {
-            return self.pick(&["0", "@", "*", "1", "1+1"]).to_owned();
-        }
-        self.depth += 1;
-        let text = match self.below(16) {
-            0 => "@".to_owned(),
-            1 => "*".to_owned(),
-            2 => self.variable().to_owned(),
-            3 => format!("${}", self.variable()),
-            4 => format!("\"${}\"", self.variable()),
-            5 => self.substitution(),
-            6 => self.evaluated(),
-            7 => " #".to_owned(),
-            8 => format!(" {} ", self.name()),
-            9 => format!("'$({})'", self.name()),
-            10 => format!("\\$({})", self.name()),
-            11 if self.depth < 4 => self.arithmetic(),
-            12 => format!("; {} #", self.name()),
-            _ => self.below(3).to_string(),
-        };
-        self.depth -= 1;
-        text
-    }
-
-    /// `${ … }` in its forms.
-    fn parameter(&mut self) -> String {
-        let name = self.variable();
-        let first = if self.is_calm { 2 } else { 0 };
-        match first + self.below(22 - first) {
-            0 => format!("${{!{name}}}"),
-            1 => format!("${{{name}@{}}}", self.pick(&["P", "Q", "E", "A", "a", "U"])),
-            2 => format!("${{{name}:{}}}", self.arithmetic()),
-            3 => format!("${{{name}: {} : {}}}", self.arithmetic(), self.arithmetic()),
-            4 => format!("${{{name}[{}]}}", self.index()),
-            5 => format!("${{#{name}[{}]}}", self.index()),
-            6 => format!("${{{name}:={}}}", self.word()),
-            7 => format!("${{{name}:-{}}}", self.word()),
-            8 => format!("${{{name}/{}/{}}}", self.word(), self.word()),
-            9 => format!("${{{name}#{}}}", self.word()),
-            10 => format!("${{{name}%%{}}}", self.word()),
-            11 => format!("${{!{name}@}}"),
-            12 => format!("${{!{name}[@]}}"),
-            13 => format!("${{{name}^^{}}}", self.word()),
-            14 => format!("${{@:{}}}", self.arithmetic()),
-            15 => format!("${{{name}[{}]:={}}}", self.index(), self.word()),
-            16 => format!("${{{name}[@]:{}}}", self.arithmetic()),
-            17 => format!("${{{name}+{}}}", self.word()),
-            18 if !self.is_calm => format!("${{!{name}:-{}}}", self.word()),
-            19 if !self.is_calm => format!("${{{name}[{}]@P}}", self.index()),
-            20 => format!("${{{name}:?{}}}", self.word()),
-            _ => format!("${{#{name}}}"),
-        }
-    }
-
-    fn word(&mut self) -> String {
-        self.depth += 1;
-        let deep = self.depth > 3;
-        let text = match self.below(if deep { 9 } else { 26 }) {
-            0..=3 => self.pick(&["a", "b", "1", "-x", "x=1", "if", "}", "0", "--", "-v", "-eq"]).to_owned(),
-            4 => format!("${}", self.variable()),
-            5 => format!(
-                "'{}'",
-                self.pick(&["a b", "}", "\"", ";", "#", "$(canary7)", "`canary7`", ")", "\\", "{a,b}", ""])
-            ),
-            6 => format!(
-                "\"{}\"",
-                self.pick(&["a b", "}", "'", ";", "#", ")", "\\\\", "\\\"", "${x}", "!", ""])
-            ),
-            7 => format!("\\{}", self.pick(&["$", "'", "\"", ";", "#", "(", ")", "`", "{", "\\"])),
-            8 => self
-                .pick(&[
-                    "{a,b}", "{1..3}", "*", "$'\\n'", "$'\\''", "a#b", "?", "[a-z]", "!", "$#", "$@",
-                    "\"$@\"",
-                ])
-                .to_owned(),
-            9..=12 => self.substitution(),
-            13 => format!("\"{}\"", self.substitution()),
-            14 => format!("\"{}\"", self.parameter()),
-            15..=17 => self.parameter(),
-            18 => format!("$(( {} ))", self.arithmetic()),
-            19 => format!("\"$(({}))\"", self.arithmetic()),
-            20 => format!("$[ {} ]", self.arithmetic()),
-            21 => format!("<({})", self.list()),
-            22 => format!("{}({}|{})", self.pick(&["@", "?", "+", "*", "!"]), self.word(), self.word()),
-            23 => format!("{{{},{}}}", self.word(), self.word()),
-            24 => self.evaluated(),
-            _ => format!("{}{}", self.word(), self.word()),
-        };
-        self.depth -= 1;
-        text
-    }
-
-    fn words(&mut self) -> String {
-        (0..self.below(3)).map(|_| format!(" {}", self.word())).collect()
-    }
-
-    fn redirection(&mut self) -> String {
-        let file = self.file();
-        match self.below(24) {
-            0 => format!(" >>{file}"),
-            1 => format!(" 2>{file}"),
-            2 => format!(" &>{file}"),
-            3 => format!(" >|{file}"),
-            4 => format!(" <>{file}"),
-            5 => format!(" >&{file}"),
-            6 => format!(" >&{}", self.evaluated()),
-            7 => format!(" {{{}}}>{file}", self.variable()),
-            8 => format!(" {{{}[{}]}}>{file}", self.variable(), self.index()),
-            9 if !self.is_calm => format!(" >{}", self.word()),
-            10 => format!(" >{{{file},{}}}", self.file()),
-            11 if !self.is_calm => format!(" >\"{file}{}\"", self.parameter()),
-            12 => format!(" <<<{}", self.word()),
-            13 => format!(" < {file}"),
-            14 => " 2>&1".to_owned(),
-            15 => format!(" > >({})", self.list()),
-            16 => format!(" < <({})", self.list()),
-            17 => format!(" &>>{file}"),
-            18..=20 => self.here_document(),
-            21 => format!(" >'{file}'"),
-            _ => format!(" > {file}"),
-        }
-    }
-
-    fn here_document(&mut self) -> String {
-        let delimiter = self.pick(&["E", "'E'", "\\E", "\"E\"", "E1", "$'E'", "E\"\"", "'E F'"]);
-        let strips = self.one_in(4);
-        let plain = delimiter.trim_start_matches('$').replace(['\'', '\\', '"'], "");
-        let text = match self.below(8) {
-            0 => self.word(),
-            1 => format!("\\$({})", self.name()),
-            2 => format!("${{x:-{}}}", self.word()),
-            3 => "E ".to_owned(),
-            4 => "a\\\nE".to_owned(),
-            5 => self.sleeping(),
-            6 => format!("$({}", self.name()),
-            _ => self.substitution(),
-        };
-        let tab = if strips { "\t" } else { "" };
-        self.bodies.push(format!("{tab}{text}\n{tab}{plain}\n"));
-        format!(" <<{}{delimiter}", if strips { "-" } else { "" })
     }
 
     fn assignment(&mut self) -> String {
@@ -361,67 +135,6 @@ impl Generator {
                 self.evaluated()
             ),
             _ => format!("{name}={}", self.word()),
-        }
-    }
-
-    /// A builtin that evaluates what it is given.
-    fn builtin(&mut self) -> String {
-        let evaluated = self.evaluated();
-        let name = self.name();
-        let mut form = self.below(38);
-        if self.is_calm && matches!(form, 4..=12 | 14..=23 | 25 | 29 | 31 | 32) {
-            form = [24, 26, 27, 28, 30, 33, 34, 35, 36, 2, 13][self.below(11)];
-        }
-        match form {
-            0 => format!("let {evaluated}"),
-            1 => format!("[[ -v {evaluated} ]]"),
-            2 => {
-                format!("[[ {evaluated} {} {} ]]", self.pick(&["-eq", "-lt", "-ge", "==", "<"]), self.word())
-            }
-            3 => format!("[[ {} -ne {evaluated} && {} ]]", self.word(), self.word()),
-            4 => format!("test -v {evaluated}"),
-            5 => format!("[ -v {evaluated} ]"),
-            6 => format!("[ {evaluated} -eq 0 ]"),
-            7 => format!("test {} {}", self.word(), self.word()),
-            8 => format!("printf -v {evaluated} x"),
-            9 => format!("read {evaluated} <<<1"),
-            10 => format!("read -r x <<< {evaluated}"),
-            11 => format!("unset {evaluated}"),
-            12 => format!("declare {evaluated}=1"),
-            13 => format!("declare -i x={evaluated}"),
-            14 => format!(
-                "declare -{} {}={evaluated}",
-                self.pick(&["a", "A", "n", "x", "ai", "r", "i", "l"]),
-                self.variable()
-            ),
-            15 => format!("declare -a {}", self.quoted(&format!("x=($({name}))"))),
-            16 => format!("export {}={evaluated}", self.variable()),
-            17 => format!("mapfile -C {} -c 1 x <<< 1", self.quoted(&name)),
-            18 => format!("compgen -C {} x", self.quoted(&name)),
-            19 => format!("compgen -W {} x", self.quoted(&format!("$({name})"))),
-            20 => format!("compgen -F {name} x"),
-            21 => format!("hash -p $PATH/{name} q; q"),
-            22 => format!("getopts x {evaluated} -x"),
-            23 => format!("wait -p {evaluated} -n"),
-            24 => format!("jobs -x {name}"),
-            25 => format!("eval {}", self.word()),
-            26 | 27 => {
-                let list = self.inner_list();
-                format!("eval {}", self.quoted(&list))
-            }
-            28 => {
-                let list = self.inner_list();
-                format!("trap {} EXIT", self.quoted(&list))
-            }
-            29 => format!("alias q={}\nq", self.quoted(&name)),
-            30 => format!("(( {} ))", self.arithmetic()),
-            31 => format!("declare -i {}; {}", self.variable(), self.assignment()),
-            32 => format!("declare -n {}={}; {}", self.variable(), self.variable(), self.assignment()),
-            33 => format!("command {}", self.simple()),
-            34 => format!("builtin {}", if self.depth < 4 { self.builtin() } else { ":".to_owned() }),
-            35 => format!("exec {}", self.simple()),
-            36 => format!("[[ {} =~ {} ]]", self.word(), self.word()),
-            _ => format!("[[ -R {evaluated} || ! ( {} ) ]]", self.word()),
         }
     }
 
@@ -459,7 +172,7 @@ impl Generator {
     fn command(&mut self) -> String {
         self.depth += 1;
         let deep = self.depth > 3;
-        let text = match self.below(if deep { 7 } else { 34 }) {
+        let text = match self.below(if deep { 7 } else { 50 }) {
             0..=3 => self.simple(),
             4..=6 => self.assignment(),
             7..=11 => self.builtin(),
@@ -502,6 +215,37 @@ impl Generator {
             29 => format!("select x in a{}; do {}; break; break; done <<< 1", self.words(), self.list()),
             30 => format!("(({}) ; {})", self.list(), self.list()),
             31 => self.redirection(),
+            33 => format!("p() if {}; then {}; fi; p", self.list(), self.list()),
+            34 => format!("function p\n((1)); p() [[ {} ]]; {}", self.word(), self.command()),
+            35 => format!("for {}; do {}; done", self.variable(), self.list()),
+            36 => format!("for {} do {}; done", self.variable(), self.list()),
+            37 => format!("for ((1; i<1; i++)) {{ {}; break; }}", self.list()),
+            38 => format!("for {} in a; {{ {}; }}", self.variable(), self.list()),
+            39 => format!("case {} in\n# c )\n{}) {}\n;;\nesac", self.word(), self.word(), self.list()),
+            40 => format!("case esac in esac) {} ;; (esac) {};; esac", self.list(), self.list()),
+            41 => format!(
+                "[[ ( {} {} {} ) || {} ]] && {}",
+                self.word(),
+                self.pick(&["<", ">", "=", "!=", "-nt"]),
+                self.word(),
+                self.word(),
+                self.command()
+            ),
+            42 => format!("[[ -n {}\n&& ! -z {} ]]; {}", self.word(), self.word(), self.command()),
+            43 => format!("coproc {} {}", self.variable(), self.command()),
+            44 => format!("time -p {}", self.command()),
+            45 => format!("{} {}", self.redirection(), self.simple()),
+            46 => format!(
+                "if {}; then :; elif {}\nthen {}; else {}; fi{}",
+                self.list(),
+                self.list(),
+                self.list(),
+                self.list(),
+                self.compound_redirection()
+            ),
+            47 => format!("{}=(\n{} # c )\n{})", self.variable(), self.word(), self.word()),
+            48 => format!("declare -a {}=({} {})", self.variable(), self.word(), self.word()),
+            49 => format!("{{ {}\n}} | {{ {}; }} 2>&1", self.list(), self.list()),
             32 => format!("until {}; do {}; break; break; done", self.list(), self.list()),
             _ => format!("p() ( {} ); p", self.list()),
         };
@@ -545,9 +289,59 @@ impl Generator {
     /// The line with some characters changed.
     fn edited(&mut self, line: &str, edits: usize) -> String {
         const INSERTED: &[&str] = &[
-            "'", "\"", "\\", "$", "(", ")", "{", "}", "[", "]", "<", ">", "|", "&", ";", "`", "#", "!", "=",
-            "*", "?", " ", "\n", ",", ":", "@", "+", "-", "^", "%", "x", "1", "$(", "${", "((", "))", "]]",
-            "[[", "<<E", "$'", "<(",
+            "'",
+            "\"",
+            "\\",
+            "$",
+            "(",
+            ")",
+            "{",
+            "}",
+            "[",
+            "]",
+            "<",
+            ">",
+            "|",
+            "&",
+            ";",
+            "`",
+            "#",
+            "!",
+            "=",
+            "*",
+            "?",
+            " ",
+            "\n",
+            ",",
+            ":",
+            "@",
+            "+",
+            "-",
+            "^",
+            "%",
+            "x",
+            "1",
+            "$(",
+            "${",
+            "((",
+            "))",
+            "]]",
+            "[[",
+            "<<E",
+            "$'",
+            "<(",
+            "\t",
+            "\r",
+            "\u{e9}",
+            "\u{a0}",
+            "\\\n",
+            ">&",
+            "<<-'E'\n",
+            "{canary0,",
+            "esac",
+            " in ",
+            "do ",
+            ";;",
         ];
         let mut characters: Vec<String> = line.chars().map(String::from).collect();
         for _ in 0..edits {
