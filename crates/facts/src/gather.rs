@@ -5,7 +5,7 @@ use super::path::absolute;
 use super::shell::{self, Link, ShellCommand, ShellFacts};
 use super::{
     Facts, LONG_PATH, MAX_ENTRIES, MAX_PATH, NO_COMMAND, PathResolver, TOO_MANY_ENTRIES, UNREADABLE_HOST,
-    UNREADABLE_URL, patch, tool, url,
+    UNREADABLE_URL, is_unread, patch, tool, url,
 };
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
@@ -229,6 +229,12 @@ impl Gatherer {
             self.add_host(host);
         }
         self.add_linked(&bases, &shell.links);
+        // First, so that it stays when the list is cut.
+        if let Some(unread) = shell.unknown.iter().find(|unknown| is_unread(unknown))
+            && !self.facts.unknown.contains(unread)
+        {
+            self.facts.unknown.insert(0, unread.clone());
+        }
         let noted = [
             (&mut self.facts.unknown, shell.unknown),
             (&mut self.facts.expansions, shell.expansions),

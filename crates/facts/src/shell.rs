@@ -8,10 +8,12 @@
 mod arguments;
 mod awk;
 mod brace;
+mod builtin;
 mod collect;
 mod copies;
 mod effects;
 mod escape;
+mod evaluate;
 mod expansion;
 mod external;
 mod find;
@@ -21,6 +23,7 @@ mod input;
 mod interpret;
 mod interpreter;
 mod keyword;
+mod lookahead;
 mod network;
 mod notes;
 mod opaque;
@@ -31,6 +34,7 @@ mod scripts;
 mod sed;
 mod special;
 mod unwrap;
+mod variables;
 mod word;
 
 #[cfg(test)]
@@ -40,6 +44,9 @@ use collect::Collector;
 
 /// Command lines longer than this many bytes are not parsed.
 pub const MAX_INPUT_BYTES: usize = 256 * 1024;
+
+/// Beginning of the entries of `unknown` for what was not read at all.
+pub const NOT_PARSED: &str = "not parsed";
 
 /// Substitutions, groups, wrappers and code strings nested deeper than this are not parsed.
 pub const MAX_DEPTH: usize = 32;
@@ -123,7 +130,7 @@ pub struct ShellCommand {
 pub fn parse(command: &str) -> ShellFacts {
     let mut collector = Collector::default();
     if command.len() > MAX_INPUT_BYTES {
-        collector.note("not parsed", "the command is longer than 256 KiB");
+        collector.note(NOT_PARSED, "the command is longer than 256 KiB");
         return collector.finish();
     }
     if command.contains('\0') {

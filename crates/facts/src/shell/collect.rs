@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use super::variables::Variables;
 use super::word::Word;
-use super::{MAX_DEPTH, ShellCommand, ShellFacts};
+use super::{MAX_DEPTH, NOT_PARSED, ShellCommand, ShellFacts};
 
 /// Characters that may be looked at in total, counting code strings that are parsed again.
 const MAX_WORK: usize = 8 * 1024 * 1024;
@@ -31,6 +32,8 @@ pub(super) struct Collector {
     seen_commands: HashSet<ShellCommand>,
     seen_paths: HashSet<(u8, String)>,
     seen_notes: HashSet<String>,
+    seen_assignments: HashSet<String>,
+    seen_expansions: HashSet<String>,
     depth: usize,
     work: usize,
     stopped: bool,
@@ -51,6 +54,8 @@ pub(super) struct Collector {
     /// Commands that get further words from their input.
     pub(super) fed: Vec<Vec<Word>>,
     saw_directory_change: bool,
+    /// What is known about variables.
+    pub(super) variables: Variables,
 }
 
 impl Default for Collector {
@@ -60,6 +65,8 @@ impl Default for Collector {
             seen_commands: HashSet::new(),
             seen_paths: HashSet::new(),
             seen_notes: HashSet::new(),
+            seen_assignments: HashSet::new(),
+            seen_expansions: HashSet::new(),
             depth: 0,
             work: 0,
             stopped: false,
@@ -72,6 +79,7 @@ impl Default for Collector {
             printed: Vec::new(),
             fed: Vec::new(),
             saw_directory_change: false,
+            variables: Variables::default(),
         }
     }
 }
@@ -83,7 +91,33 @@ impl Collector {
             self.stopped = false;
             self.note("directory unknown", "a function and a change of directory");
         }
+        for (kind, detail) in self.variables.notes() {
+            self.note(kind, &detail);
+        }
         self.facts
+    }
+
+    /// Records a variable that is set.
+    pub(super) fn assignment(&mut self, name: &str, value: &str) {
+        let entry = format!("{name}={value}");
+        self.charge(entry.len());
+        if !self.stopped
+            && self.facts.assignments.len() < MAX_COLLECTED
+            && self.seen_assignments.insert(entry.clone())
+        {
+            self.facts.assignments.push(entry);
+        }
+    }
+
+    /// Records a word whose value is only known when it is used.
+    pub(super) fn expansion(&mut self, text: &str) {
+        self.charge(text.len());
+        if !self.stopped
+            && self.facts.expansions.len() < MAX_COLLECTED
+            && self.seen_expansions.insert(text.to_owned())
+        {
+            self.facts.expansions.push(text.to_owned());
+        }
     }
 
     /// Whether a limit was reached: nothing more is read.
@@ -115,8 +149,10 @@ impl Collector {
     }
 
     fn stop(&mut self, reason: &str) {
-        self.note("not parsed completely", reason);
-        self.stopped = true;
+        if !std::mem::replace(&mut self.stopped, true) {
+            // First, so that no bound of the list drops it.
+            self.facts.unknown.insert(0, format!("{NOT_PARSED} completely: {reason}"));
+        }
     }
 
     /// Records an unknown fact.

@@ -145,9 +145,6 @@ const fn wrapper(names: &'static [&'static str], skip: usize) -> Program {
 }
 
 impl Program {
-    /// An entry without options, whose operands are text.
-    pub(super) const NOTHING: Self = program(&[], Value::Text);
-
     const fn options(mut self, options: &'static [(Value, &'static str)]) -> Self {
         self.options = options;
         self

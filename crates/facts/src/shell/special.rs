@@ -1,43 +1,19 @@
-//! Commands of the shell that run code: `eval`, `trap`, `alias`, `source`, and those that change the directory.
+//! Commands of the shell that change the directory or run a file; the rest of its builtins and programs that run others.
 
-use super::arguments;
+use super::builtin;
 use super::collect::Collector;
 use super::external;
 use super::interpret::run_script;
 use super::interpreter::{self, Reader};
-use super::program::Program;
-use super::reader::parse_code;
-use super::unwrap::{Context, inner_context, join, note_code, run_code, run_text, shell_reader};
+use super::unwrap::{Context, inner_context, shell_reader};
 use super::word::{Kind, Word};
-
-const NO_OPTIONS: Program = Program::NOTHING;
 
 /// Extracts commands from programs that run others in ways of their own.
 pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context: &Context) -> Option<Reader> {
+    if builtin::run(collector, name, rest, context) {
+        return None;
+    }
     match name {
-        "eval" => {
-            let found = arguments::read(rest, &NO_OPTIONS, false);
-            note_code(collector, &found.operands, context);
-            let inner = inner_context(context, name).wrappers;
-            let outer = std::mem::replace(&mut collector.wrappers, inner);
-            parse_code(collector, &join(&found.operands), context.piped);
-            collector.wrappers = outer;
-            // Changes of directory were handled inside.
-            collector.directory_change = None;
-        }
-        "trap" => {
-            if let Some(code) = rest.iter().find(|word| !word.text().starts_with('-')) {
-                run_code(collector, name, std::slice::from_ref(code), context);
-            }
-        }
-        "alias" => {
-            for word in rest {
-                if let Some((name, code)) = word.text().split_once('=') {
-                    collector.note("alias", name);
-                    run_text(collector, "alias", code, context);
-                }
-            }
-        }
         "cd" | "pushd" | "chdir" | "popd" => {
             let target = rest.iter().find(|word| word.text() == "-" || !word.text().starts_with('-'));
             let target = match (name, target) {

@@ -1,6 +1,7 @@
 //! Tests of the shell parser.
 
 mod cases;
+mod evaluated;
 mod laws;
 mod limits;
 mod programs;

@@ -96,6 +96,16 @@ impl Word {
         self.quoted || self.pieces.iter().any(|(kind, _)| *kind == Kind::Quoted)
     }
 
+    /// Whether quoted text holds what an evaluation of it would expand.
+    pub(super) fn hides_expansions(&self) -> bool {
+        self.pieces.iter().any(|(kind, text)| *kind == Kind::Quoted && text.contains(['$', '`']))
+    }
+
+    /// Whether quoted text holds what could be a part of an expansion.
+    pub(super) fn quotes_active_text(&self) -> bool {
+        self.pieces.iter().any(|(kind, text)| *kind == Kind::Quoted && text.contains(['$', '`', '\\']))
+    }
+
     /// Whether a part of the value comes from an expansion.
     pub(super) fn expands(&self) -> bool {
         self.pieces.iter().any(|(kind, _)| matches!(kind, Kind::Expansion | Kind::Process))
@@ -113,7 +123,8 @@ impl Word {
 
     /// Whether the shell would match the word against file names.
     pub(super) fn has_glob(&self) -> bool {
-        self.plain_contains(&['*', '?', '['])
+        // A parenthesis outside of quotes belongs to an extended glob.
+        self.plain_contains(&['*', '?', '[', '('])
     }
 
     /// Whether unquoted text contains one of the characters.
@@ -124,6 +135,25 @@ impl Word {
     /// Whether a brace sequence such as `{a..z}` remains in the word.
     pub(super) fn has_sequence(&self) -> bool {
         self.plain_contains(&['{']) && self.text().contains("..") && self.plain_contains(&['}'])
+    }
+
+    /// Whether a brace may be expanded in the word.
+    pub(super) fn has_brace(&self) -> bool {
+        self.plain_contains(&['{'])
+    }
+
+    /// Whether the word is a sequence of numbers: `{1..9}`.
+    pub(super) fn is_number_sequence(&self) -> bool {
+        let inside = self.plain().and_then(|text| text.strip_prefix('{')?.strip_suffix('}'));
+        inside.is_some_and(|inside| {
+            inside.contains("..") && inside.split("..").all(|part| part.parse::<i64>().is_ok())
+        })
+    }
+
+    /// Whether a brace sequence may produce characters that are active: `{!..(}`.
+    pub(super) fn has_odd_sequence(&self) -> bool {
+        self.has_sequence()
+            && !self.text().chars().all(|c| c.is_ascii_alphanumeric() || "{}.-,_/".contains(c))
     }
 
     /// Whether the word is an assignment (`name=`, `name+=`, `name[index]=`). The name must be unquoted.
@@ -139,6 +169,11 @@ impl Word {
             return self.text().contains("]=") || self.text().contains("]+=");
         }
         rest.starts_with('=') || rest.starts_with("+=")
+    }
+
+    /// Number of characters.
+    pub(super) fn characters(&self) -> usize {
+        self.pieces.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
     /// The characters with their kinds.
