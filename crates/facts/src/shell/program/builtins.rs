@@ -1,9 +1,13 @@
 //! Commands of the shell itself, and programs whose words are only printed or compared.
 
-use super::Value::{Config, Flag, Pattern, Text};
+use super::Value::{Code, Config, Flag, Pattern, Read, Text, Write};
 use super::{Program, program};
 
 pub(super) static TABLE: &[Program] = &[
+    program(&["history"], Text)
+        .options(&[(Write, "-wa"), (Read, "-rn"), (Text, "-ds"), (Flag, "-cp")])
+        .builtin(),
+    program(&["fc"], Text).options(&[(Code, "-e"), (Flag, "-lnrs")]).builtin(),
     program(
         &["echo", "printf", "true", "false", ":", "test", "[", "[[", "]]", "expr", "seq", "sleep", "yes"],
         Text,
@@ -29,11 +33,8 @@ pub(super) static TABLE: &[Program] = &[
         Text,
     )
     .builtin(),
-    program(
-        &["mapfile", "readarray", "hash", "type", "compgen", "complete", "compopt", "bind", "history", "fc"],
-        Text,
-    )
-    .builtin(),
+    program(&["mapfile", "readarray", "hash", "type", "compgen", "complete", "compopt", "bind"], Text)
+        .builtin(),
     program(
         &[
             "alias", "unalias", "trap", "eval", "cd", "pushd", "popd", "chdir", "dirs", "wait", "jobs", "fg",

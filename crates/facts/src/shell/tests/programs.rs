@@ -54,6 +54,7 @@ fn what_file_programs_write_is_known() {
             "ln -s /o/f l && cp a l",
             "mkdir -p d; ln -s /o d/l; touch d/l/f",
             "busybox tee /o/f",
+            "history -w /o/f",
         ],
     );
 }
