@@ -1,10 +1,11 @@
 //! Derivation of facts: walks the arguments and parses shell commands, patches and URLs.
 
+use super::links;
 use super::path::absolute;
-use super::shell::{self, ShellCommand, ShellFacts};
+use super::shell::{self, Link, ShellCommand, ShellFacts};
 use super::{
     Facts, LONG_PATH, MAX_ENTRIES, MAX_PATH, NO_COMMAND, PathResolver, TOO_MANY_ENTRIES, UNREADABLE_HOST,
-    UNREADABLE_URL, patch, tool, url,
+    UNREADABLE_URL, is_unread, patch, tool, url,
 };
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
@@ -47,14 +48,6 @@ const URL_NAMES: &[&str] =
     &["url", "uri", "endpoint", "target_url", "source_url", "href", "link", "urls", "base_url"];
 /// Argument names that hold a host.
 const HOST_NAMES: &[&str] = &["host", "hostname", "domain", "server", "hosts"];
-/// Programs whose plain operands are files.
-const FILE_PROGRAMS: &[&str] = &[
-    "cat", "less", "more", "head", "tail", "tac", "nl", "cp", "mv", "ln", "install", "rm", "rmdir", "unlink",
-    "shred", "touch", "truncate", "mkdir", "chmod", "chown", "chgrp", "stat", "ls", "source", ".", "vi",
-    "vim", "nano", "ed", "strings", "xxd", "od", "hexdump", "base64", "tar", "zip", "unzip", "gzip",
-    "gunzip", "wc", "sort", "tee", "diff", "cmp", "readlink", "realpath", "rsync", "scp",
-];
-
 pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
     let mut facts = Facts {
         kind: action.kind,
@@ -225,11 +218,8 @@ impl Gatherer {
         let bases = self.bases(&shell);
         for command in &shell.commands {
             push_new(&mut self.facts.commands, command.text.clone());
-            for operand in path_operands(command) {
-                self.add_path_from(&bases, operand, false);
-            }
         }
-        for path in &shell.reads {
+        for path in shell.reads.iter().chain(&shell.mentions) {
             self.add_path_from(&bases, path, false);
         }
         for path in shell.writes.iter().chain(&shell.deletes) {
@@ -238,6 +228,13 @@ impl Gatherer {
         for host in url::hosts_of(&shell) {
             self.add_host(host);
         }
+        self.add_linked(&bases, &shell.links);
+        // First, so that it stays when the list is cut.
+        if let Some(unread) = shell.unknown.iter().find(|unknown| is_unread(unknown))
+            && !self.facts.unknown.contains(unread)
+        {
+            self.facts.unknown.insert(0, unread.clone());
+        }
         let noted = [
             (&mut self.facts.unknown, shell.unknown),
             (&mut self.facts.expansions, shell.expansions),
@@ -245,7 +242,35 @@ impl Gatherer {
             (&mut self.facts.opaque, shell.opaque),
         ];
         for (list, entries) in noted {
-            entries.into_iter().for_each(|entry| push_new(list, entry));
+            for entry in entries {
+                push_new(list, entry);
+            }
+        }
+    }
+
+    /// Adds the paths behind links and copies that the command line makes: what is reached through them counts as their source.
+    fn add_linked(&mut self, bases: &[String], found: &[Link]) {
+        let mut links: Vec<links::Ends> = Vec::new();
+        let mut copies: Vec<links::Ends> = Vec::new();
+        for link in found {
+            let list = if link.is_copy { &mut copies } else { &mut links };
+            let ends = bases.iter().map(|base| links::Ends {
+                path: absolute(&link.path, base),
+                target: absolute(&link.target, base),
+                counts_itself: link.is_written,
+            });
+            list.extend(ends.filter(|ends| ends.path.len() <= MAX_PATH && ends.target.len() <= MAX_PATH));
+        }
+        for path in links::behind(&self.facts.writes, &links) {
+            self.push_path(path, true);
+        }
+        // Writing to a copy leaves its source as it is.
+        copies.extend(links);
+        for ends in &mut copies {
+            ends.counts_itself = true;
+        }
+        for path in links::behind(&self.facts.paths, &copies) {
+            self.push_path(path, false);
         }
     }
 
@@ -253,11 +278,13 @@ impl Gatherer {
     /// holds at a given word depends on what succeeds at run time, so all are judged.
     fn bases(&mut self, shell: &ShellFacts) -> Vec<String> {
         let mut bases = vec![self.facts.cwd.clone()];
-        for command in &shell.commands {
-            let mut words = command.words.iter().map(String::as_str);
-            if !matches!(words.next(), Some("cd" | "pushd")) {
-                continue;
-            }
+        let changes = |command: &ShellCommand| {
+            matches!(command.words.first().map(String::as_str), Some("cd" | "pushd"))
+        };
+        // After the last command nothing depends on a directory.
+        let last = shell.commands.iter().rposition(|command| !changes(command)).unwrap_or(0);
+        for command in shell.commands.iter().take(last).filter(|command| changes(command)) {
+            let mut words = command.words.iter().map(String::as_str).skip(1);
             let Some(target) = words.find(|word| !word.starts_with('-')) else {
                 push_new(&mut bases, "~".to_owned());
                 continue;
@@ -362,31 +389,6 @@ impl Gatherer {
     fn unknown(&mut self, what: &str) {
         push_new(&mut self.facts.unknown, what.to_owned());
     }
-}
-
-/// The words of a command that name files: those with a slash, and all plain operands of programs that take files.
-fn path_operands(command: &ShellCommand) -> impl Iterator<Item = &str> {
-    let program = command.words.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
-    let takes_files = FILE_PROGRAMS.contains(&program);
-    command.words.iter().skip(1).filter_map(move |word| {
-        let value = match word.strip_prefix('-') {
-            // `--file=/x`, or attached to a short option: `-I/usr/include`, `-f../x`.
-            Some(option) => match option.split_once('=') {
-                Some((_, value)) => value,
-                None if option.contains('/') => option.get(option.find(['/', '.', '~'])?..)?,
-                None => return None,
-            },
-            None => word.as_str(),
-        };
-        // `of=/dev/sda` and the like.
-        let value = match value.split_once('=') {
-            Some((_, after)) if after.starts_with(['/', '~', '.']) => after,
-            _ => value,
-        };
-        let looks_like_path = value.starts_with(['~', '.', '/']) || value.contains('/');
-        let is_path = !value.is_empty() && !value.contains("://") && (takes_files || looks_like_path);
-        is_path.then_some(value)
-    })
 }
 
 fn add_real_paths(facts: &mut Facts, resolver: &dyn PathResolver) {

@@ -23,6 +23,7 @@ pub mod tool;
 pub mod url;
 
 mod gather;
+mod links;
 
 use rust_decimal::Decimal;
 
@@ -143,6 +144,12 @@ pub const MAX_PATH: usize = 4096;
 pub const UNREADABLE_HOST: &str = "a host that cannot be read";
 /// Entry of `unknown` for lists that were truncated.
 pub const TOO_MANY_ENTRIES: &str = "more than 1024 paths, commands or hosts";
+
+/// Whether an entry of `unknown` says that a part of a command line was not read at all: it was too long, or nested too deep. Any
+/// command, path or host may be in it.
+pub fn is_unread(unknown: &str) -> bool {
+    unknown.starts_with(shell::NOT_PARSED)
+}
 
 /// Most entries of each list; further ones are dropped and reported in `unknown`.
 pub const MAX_ENTRIES: usize = 1024;

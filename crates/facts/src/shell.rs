@@ -6,29 +6,47 @@
 //! would not run, but must not miss one that would.
 
 mod arguments;
+mod awk;
 mod brace;
+mod builtin;
 mod collect;
+mod copies;
 mod effects;
 mod escape;
+mod evaluate;
 mod expansion;
+mod external;
+mod find;
+mod git;
 mod grammar;
+mod input;
+mod interpret;
 mod interpreter;
 mod keyword;
+mod lookahead;
+mod network;
+mod notes;
+mod opaque;
+mod program;
 mod reader;
 mod redirect;
+mod scripts;
+mod sed;
 mod special;
 mod unwrap;
+mod variables;
 mod word;
-mod wrapper;
 
 #[cfg(test)]
 mod tests;
 
 use collect::Collector;
-use word::Word;
 
 /// Command lines longer than this many bytes are not parsed.
 pub const MAX_INPUT_BYTES: usize = 256 * 1024;
+
+/// Beginning of the entries of `unknown` for what was not read at all.
+pub const NOT_PARSED: &str = "not parsed";
 
 /// Substitutions, groups, wrappers and code strings nested deeper than this are not parsed.
 pub const MAX_DEPTH: usize = 32;
@@ -44,6 +62,12 @@ pub struct ShellFacts {
     pub reads: Vec<String>,
     /// Files that would be deleted or moved away.
     pub deletes: Vec<String>,
+    /// Other paths that are named; most programs that name them only look at them.
+    pub mentions: Vec<String>,
+    /// Hosts that programs are given without a URL, as written.
+    pub addresses: Vec<Address>,
+    /// Links and copies that the command line makes.
+    pub links: Vec<Link>,
     /// Parts that could not be determined, as `kind: detail`.
     pub unknown: Vec<String>,
     /// Words whose value is only known when they run.
@@ -52,6 +76,39 @@ pub struct ShellFacts {
     pub assignments: Vec<String>,
     /// Commands whose effects are not modelled, each by its text.
     pub opaque: Vec<String>,
+}
+
+/// A link or a copy that a command line makes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Link {
+    /// Its path.
+    pub path: String,
+    /// The path that it leads to, or was copied from.
+    pub target: String,
+    /// Whether it is a copy, so that writing to it does not reach the target.
+    pub is_copy: bool,
+    /// Whether something is written to the path after it was made.
+    pub is_written: bool,
+}
+
+/// A word that names a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// The spelling that the program reads.
+    pub form: AddressForm,
+    /// The word, as written.
+    pub text: String,
+}
+
+/// Spelling of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AddressForm {
+    /// `host`, `user@host` or `host:port`.
+    Host,
+    /// A URL that may lack its scheme.
+    Url,
+    /// `host:path`.
+    Remote,
 }
 
 /// A command that would run.
@@ -73,20 +130,13 @@ pub struct ShellCommand {
 pub fn parse(command: &str) -> ShellFacts {
     let mut collector = Collector::default();
     if command.len() > MAX_INPUT_BYTES {
-        collector.note("not parsed", "the command is longer than 256 KiB");
+        collector.note(NOT_PARSED, "the command is longer than 256 KiB");
         return collector.finish();
     }
     if command.contains('\0') {
         collector.note("control character", "the command contains a NUL byte");
     }
     reader::parse_code(&mut collector, command, false);
+    input::feed(&mut collector);
     collector.finish()
-}
-
-/// The operands of a known program, and its options with their values.
-pub(crate) fn operands(program: &str, arguments: &[String]) -> (Vec<String>, Vec<(String, String)>) {
-    let words: Vec<Word> = arguments.iter().map(|argument| Word::literal(argument)).collect();
-    let found = arguments::read(&words, &effects::options_of(program), true);
-    let values = found.values.iter().map(|(option, value)| (option.clone(), value.text())).collect();
-    (found.operands.iter().map(Word::text).collect(), values)
 }

@@ -1,47 +1,54 @@
-//! Splits the arguments of a known program into options and operands.
+//! Splits the arguments of a program into options and operands, by the program's entry in the table.
 
+use super::program::{Program, Value};
 use super::word::Word;
 
-/// The options of a program.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Options {
-    /// Short options that take a value.
-    pub(super) values: &'static str,
-    /// Short options that take none, or only one that is attached.
-    pub(super) flags: &'static str,
-    /// Long options that take a value, separated by spaces.
-    pub(super) long_values: &'static str,
-    /// Long options that take none, or only one after `=`, separated by spaces.
-    pub(super) long_flags: &'static str,
+/// Option with its value.
+#[derive(Debug, Clone)]
+pub(super) struct Given {
+    /// Name without dashes.
+    pub(super) name: String,
+    /// Meaning of the value.
+    pub(super) kind: Value,
+    pub(super) value: Word,
 }
 
 /// Arguments taken apart.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    /// Option names without dashes, and their values.
-    pub(super) values: Vec<(String, Word)>,
+    /// Options that have a value.
+    pub(super) values: Vec<Given>,
     /// Option names without dashes that have no value.
     pub(super) flags: Vec<String>,
     /// The operands.
     pub(super) operands: Vec<Word>,
-    /// Options that are not in the tables: they may take a value, so what follows is uncertain.
+    /// Options that are not in the table: they may take a value, so what follows is uncertain.
     pub(super) unknown: Vec<String>,
 }
 
 impl Arguments {
     /// The last value of one of these options.
     pub(super) fn value(&self, names: &[&str]) -> Option<&Word> {
-        self.values.iter().rev().find(|(name, _)| names.contains(&name.as_str())).map(|(_, value)| value)
+        self.values.iter().rev().find(|given| names.contains(&given.name.as_str())).map(|given| &given.value)
     }
 
     /// Whether one of these flags is set.
     pub(super) fn has(&self, names: &[&str]) -> bool {
         self.flags.iter().any(|flag| names.contains(&flag.as_str()))
     }
+
+    /// Whether one of these options is there, with or without a value.
+    pub(super) fn names(&self, names: &[&str]) -> bool {
+        self.has(names) || self.value(names).is_some()
+    }
+
+    fn give(&mut self, name: &str, kind: Value, value: Word) {
+        self.values.push(Given { name: name.to_owned(), kind, value });
+    }
 }
 
 /// Parses arguments. Wrappers stop at the first operand; other programs (`permute`) take options anywhere.
-pub(super) fn read(words: &[Word], options: &Options, permute: bool) -> Arguments {
+pub(super) fn read(words: &[Word], program: &Program, permute: bool) -> Arguments {
     let mut found = Arguments::default();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -50,9 +57,15 @@ pub(super) fn read(words: &[Word], options: &Options, permute: bool) -> Argument
             break;
         }
         if let Some(long) = text.strip_prefix("--") {
-            read_long(&mut found, word, long, options, &mut rest);
+            read_long(&mut found, word, long, 2, program, &mut rest);
         } else if text.len() > 1 && text.starts_with('-') {
-            read_cluster(&mut found, word, &text, options, &mut rest);
+            let long = text.get(1..).unwrap_or_default();
+            let name = long.split('=').next().unwrap_or_default();
+            if program.single_dash && program.exact(name).is_some() {
+                read_long(&mut found, word, long, 1, program, &mut rest);
+            } else {
+                read_cluster(&mut found, word, &text, program, &mut rest);
+            }
         } else {
             found.operands.push(word.clone());
             if !permute {
@@ -68,54 +81,73 @@ fn read_long<'a>(
     found: &mut Arguments,
     word: &Word,
     long: &str,
-    options: &Options,
+    dashes: usize,
+    program: &Program,
     rest: &mut impl Iterator<Item = &'a Word>,
 ) {
-    if let Some((name, _)) = long.split_once('=') {
-        let full = full_name(name, options.long_values).unwrap_or(name);
-        found.values.push((full.to_owned(), word.skip(name.chars().count() + 3)));
-        return;
-    }
-    // Programs accept any unambiguous beginning of a long option.
-    if options.long_flags.split(' ').any(|flag| flag == long) {
-        found.flags.push(long.to_owned());
-    } else if let Some(full) = full_name(long, options.long_values) {
-        if let Some(value) = rest.next() {
-            found.values.push((full.to_owned(), value.clone()));
+    let (name, attached) = match long.split_once('=') {
+        Some((name, _)) => (name, Some(word.skip(name.chars().count() + dashes + 1))),
+        None => (long, None),
+    };
+    let Some((full, kind, optional)) = program.long(name) else {
+        // An abbreviation of several options, or an option that is not in the table.
+        found.unknown.push(format!("--{name}"));
+        match attached {
+            Some(value) => found.give(name, Value::Text, value),
+            None => found.flags.push(name.to_owned()),
         }
-    } else if let Some(full) = full_name(long, options.long_flags) {
-        found.flags.push(full.to_owned());
-    } else {
-        found.flags.push(long.to_owned());
-        found.unknown.push(format!("--{long}"));
+        return;
+    };
+    match attached {
+        Some(value) if kind == Value::Flag => {
+            found.flags.push(full.to_owned());
+            found.give(full, Value::Text, value);
+        }
+        Some(value) => found.give(full, kind, value),
+        None if kind == Value::Flag || optional => found.flags.push(full.to_owned()),
+        None => {
+            let (kind, skipped) = match kind {
+                Value::NamedText => (Value::Text, 1),
+                Value::NamedRead => (Value::Read, 1),
+                kind => (kind, 0),
+            };
+            match rest.nth(skipped) {
+                Some(value) => found.give(full, kind, value.clone()),
+                None => found.flags.push(full.to_owned()),
+            }
+        }
     }
-}
-
-fn full_name<'a>(start: &str, names: &'a str) -> Option<&'a str> {
-    names.split(' ').find(|name| !start.is_empty() && name.starts_with(start))
 }
 
 fn read_cluster<'a>(
     found: &mut Arguments,
     word: &Word,
     text: &str,
-    options: &Options,
+    program: &Program,
     rest: &mut impl Iterator<Item = &'a Word>,
 ) {
     for (index, option) in text.chars().enumerate().skip(1) {
-        if options.values.contains(option) {
-            let attached = word.skip(index + 1);
-            let value = if attached.text().is_empty() { rest.next().cloned() } else { Some(attached) };
-            if let Some(value) = value {
-                found.values.push((option.to_string(), value));
-            }
-            return;
-        }
-        found.flags.push(option.to_string());
-        if !options.flags.contains(option) {
+        let name = option.to_string();
+        let Some((kind, optional)) = program.short(option) else {
+            found.flags.push(name);
             // What follows may be the value of an option that is not known here.
             found.unknown.push(format!("-{option}"));
             return;
+        };
+        if kind == Value::Flag {
+            found.flags.push(name);
+            continue;
         }
+        let attached = word.skip(index + 1);
+        let value = match (attached.text().is_empty(), optional) {
+            (false, _) => Some(attached),
+            (true, true) => None,
+            (true, false) => rest.next().cloned(),
+        };
+        match value {
+            Some(value) => found.give(&name, kind, value),
+            None => found.flags.push(name),
+        }
+        return;
     }
 }

@@ -1,30 +1,48 @@
 //! Comma brace expansion: `{a,b}` becomes two words before the command runs.
 
+use super::collect::Collector;
 use super::word::{Kind, Word};
 
 /// A word that would expand to more words than this is left as it is.
 const MAX_RESULTS: usize = 64;
 
+/// Characters that the expansion of one word may produce, on the way and in the end.
+const MAX_CHARACTERS: usize = 256 * 1024;
+
 type Marked = Vec<(char, Kind)>;
 
-/// Expands comma braces. `None` means there are too many results.
-pub(super) fn expand(word: &Word) -> Option<Vec<Word>> {
+/// Expands comma braces. `None` means there are too many results, or too large ones. What a step produces is charged before it is made.
+pub(super) fn expand(collector: &mut Collector, word: &Word) -> Option<Vec<Word>> {
     if !(word.plain_contains(&['{']) && word.plain_contains(&[','])) {
         return Some(vec![word.clone()]);
+    }
+    let mut characters = word.characters();
+    collector.charge(characters);
+    if characters > MAX_CHARACTERS {
+        return None;
     }
     let mut done: Vec<Marked> = Vec::new();
     // Depth first with the leftmost alternative on top keeps the order that shells produce.
     let mut open: Vec<Marked> = vec![word.marked()];
     while let Some(current) = open.pop() {
         if let Some((start, end, commas)) = first_group(&current) {
+            let alternatives_count = commas.len().saturating_add(1);
+            if done.len().saturating_add(open.len()).saturating_add(alternatives_count) > MAX_RESULTS {
+                return None;
+            }
+            // Each keeps what is around the group.
+            let around = current.len().saturating_sub(end.saturating_sub(start));
+            let produced = around.saturating_mul(alternatives_count).saturating_add(current.len());
+            characters = characters.saturating_add(produced);
+            collector.charge(produced);
+            if characters > MAX_CHARACTERS || collector.is_stopped() {
+                return None;
+            }
             for alternative in alternatives(&current, start, end, &commas).into_iter().rev() {
                 open.push(alternative);
             }
         } else {
             done.push(current);
-        }
-        if done.len() + open.len() > MAX_RESULTS {
-            return None;
         }
     }
     Some(done.iter().map(|marked| Word::from_marked(marked, false)).collect())
@@ -64,7 +82,7 @@ fn alternatives(marked: &Marked, start: usize, end: usize, commas: &[usize]) -> 
     let suffix = marked.get(end + 1..).unwrap_or_default();
     let mut from = start + 1;
     let mut results = Vec::new();
-    for stop in commas.iter().copied().chain([end]).take(MAX_RESULTS + 1) {
+    for stop in commas.iter().copied().chain([end]) {
         let middle = marked.get(from..stop).unwrap_or_default();
         results.push([prefix, middle, suffix].concat());
         from = stop + 1;
@@ -75,12 +93,13 @@ fn alternatives(marked: &Marked, start: usize, end: usize, commas: &[usize]) -> 
 #[cfg(test)]
 mod tests {
     use super::expand;
+    use crate::shell::collect::Collector;
     use crate::shell::word::{Kind, Word};
 
     fn expanded(source: &str) -> Option<Vec<String>> {
         let mut word = Word::default();
         word.push_all(Kind::Plain, &source.chars().collect::<Vec<_>>());
-        expand(&word).map(|words| words.iter().map(Word::text).collect())
+        expand(&mut Collector::default(), &word).map(|words| words.iter().map(Word::text).collect())
     }
 
     #[test]

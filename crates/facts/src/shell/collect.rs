@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
+use super::variables::Variables;
 use super::word::Word;
-use super::{MAX_DEPTH, ShellCommand, ShellFacts};
+use super::{MAX_DEPTH, NOT_PARSED, ShellCommand, ShellFacts};
 
 /// Characters that may be looked at in total, counting code strings that are parsed again.
 const MAX_WORK: usize = 8 * 1024 * 1024;
 /// Longest text of an unknown entry, in characters.
 const MAX_NOTE_CHARS: usize = 200;
 /// Most entries that a list may have.
-const MAX_COLLECTED: usize = 16 * 1024;
+pub(super) const MAX_COLLECTED: usize = 16 * 1024;
 /// Most directories that a relative path is joined with.
 const MAX_DIRECTORIES: usize = 8;
 
@@ -20,15 +21,19 @@ pub(super) enum Effect {
     Write,
     Read,
     Delete,
+    /// The path is named; what happens to it is not known, or nothing does.
+    Mention,
 }
 
 /// The facts so far and the state shared by nested parsers.
 #[derive(Debug)]
 pub(super) struct Collector {
-    facts: ShellFacts,
+    pub(super) facts: ShellFacts,
     seen_commands: HashSet<ShellCommand>,
     seen_paths: HashSet<(u8, String)>,
     seen_notes: HashSet<String>,
+    seen_assignments: HashSet<String>,
+    seen_expansions: HashSet<String>,
     depth: usize,
     work: usize,
     stopped: bool,
@@ -42,7 +47,15 @@ pub(super) struct Collector {
     pub(super) inherited_readers: Vec<String>,
     /// A function body was seen: it runs later, perhaps in another directory.
     pub(super) saw_function: bool,
+    /// Aliases of git that the command line defines, with their meaning.
+    pub(super) git_aliases: Vec<(String, String)>,
+    /// Texts that commands print, which others may read.
+    pub(super) printed: Vec<String>,
+    /// Commands that get further words from their input.
+    pub(super) fed: Vec<Vec<Word>>,
     saw_directory_change: bool,
+    /// What is known about variables.
+    pub(super) variables: Variables,
 }
 
 impl Default for Collector {
@@ -52,6 +65,8 @@ impl Default for Collector {
             seen_commands: HashSet::new(),
             seen_paths: HashSet::new(),
             seen_notes: HashSet::new(),
+            seen_assignments: HashSet::new(),
+            seen_expansions: HashSet::new(),
             depth: 0,
             work: 0,
             stopped: false,
@@ -60,7 +75,11 @@ impl Default for Collector {
             wrappers: Vec::new(),
             inherited_readers: Vec::new(),
             saw_function: false,
+            git_aliases: Vec::new(),
+            printed: Vec::new(),
+            fed: Vec::new(),
             saw_directory_change: false,
+            variables: Variables::default(),
         }
     }
 }
@@ -72,7 +91,33 @@ impl Collector {
             self.stopped = false;
             self.note("directory unknown", "a function and a change of directory");
         }
+        for (kind, detail) in self.variables.notes() {
+            self.note(kind, &detail);
+        }
         self.facts
+    }
+
+    /// Records a variable that is set.
+    pub(super) fn assignment(&mut self, name: &str, value: &str) {
+        let entry = format!("{name}={value}");
+        self.charge(entry.len());
+        if !self.stopped
+            && self.facts.assignments.len() < MAX_COLLECTED
+            && self.seen_assignments.insert(entry.clone())
+        {
+            self.facts.assignments.push(entry);
+        }
+    }
+
+    /// Records a word whose value is only known when it is used.
+    pub(super) fn expansion(&mut self, text: &str) {
+        self.charge(text.len());
+        if !self.stopped
+            && self.facts.expansions.len() < MAX_COLLECTED
+            && self.seen_expansions.insert(text.to_owned())
+        {
+            self.facts.expansions.push(text.to_owned());
+        }
     }
 
     /// Whether a limit was reached: nothing more is read.
@@ -104,8 +149,10 @@ impl Collector {
     }
 
     fn stop(&mut self, reason: &str) {
-        self.note("not parsed completely", reason);
-        self.stopped = true;
+        if !std::mem::replace(&mut self.stopped, true) {
+            // First, so that no bound of the list drops it.
+            self.facts.unknown.insert(0, format!("{NOT_PARSED} completely: {reason}"));
+        }
     }
 
     /// Records an unknown fact.
@@ -173,6 +220,9 @@ impl Collector {
         for directory in self.directories.clone() {
             let path = join(&directory, text);
             self.charge(path.len());
+            if effect == Effect::Write {
+                self.write_through(&path);
+            }
             if self.stopped || !self.seen_paths.insert((effect as u8, path.clone())) {
                 continue;
             }
@@ -186,6 +236,7 @@ impl Collector {
                 Effect::Write => &mut self.facts.writes,
                 Effect::Read => &mut self.facts.reads,
                 Effect::Delete => &mut self.facts.deletes,
+                Effect::Mention => &mut self.facts.mentions,
             };
             if list.len() < MAX_COLLECTED {
                 list.push(path);
@@ -228,13 +279,13 @@ impl Effect {
         match self {
             Self::Write => Some("write to"),
             Self::Delete => Some("delete of"),
-            Self::Read => None,
+            Self::Read | Self::Mention => None,
         }
     }
 }
 
 /// Joins a path with a directory unless it does not depend on one.
-fn join(directory: &str, path: &str) -> String {
+pub(super) fn join(directory: &str, path: &str) -> String {
     let stands_alone = directory.is_empty()
         || path.starts_with(['/', '~', '$', '`'])
         || path.contains("://")

@@ -1,132 +1,157 @@
-//! Files that well-known programs write, read and delete.
+//! Effects of a program's options and operands, by its entry in the table.
 
-use super::arguments::{self, Arguments, Options};
+use std::collections::HashSet;
+
+use super::AddressForm;
+use super::arguments::{self, Arguments};
 use super::collect::{Collector, Effect};
+use super::copies;
+use super::network;
+use super::notes::{FROM_INPUT, looks_like_path};
+use super::opaque;
+use super::program::{Program, Value};
+use super::scripts;
+use super::unwrap::{Context, run_code};
 use super::word::Word;
 
-/// Records the files of a known program. Returns whether the program changes files.
-pub(super) fn record(collector: &mut Collector, name: &str, rest: &[Word], starts: &[Word]) -> bool {
-    let name = name.strip_prefix('g').filter(|bare| COREUTILS.contains(bare)).unwrap_or(name);
-    let options = options_of(name);
-    let found = arguments::read(rest, &options, true);
-    let mut recorder = Recorder { collector, starts };
-    match name {
-        "tee" | "sponge" | "truncate" | "touch" | "mkdir" | "mkfifo" | "mknod" | "sudoedit" => {
-            recorder.all(Effect::Write, &found.operands);
+/// Records the effects of a program. `words` starts with its name, `rest` are the arguments that its entry describes. Returns
+/// whether the program changes files.
+pub(super) fn record(
+    collector: &mut Collector,
+    program: &Program,
+    name: &str,
+    words: &[Word],
+    rest: &[Word],
+    context: &Context,
+) -> bool {
+    let found = arguments::read(rest, program, !program.stops);
+    note_expansions(collector, program, &found, rest, context);
+    if program.opaque || (!found.unknown.is_empty() && !program.lenient) {
+        opaque::record(collector, words);
+    }
+    let directories = collector.directories.clone();
+    for given in found.values.iter().filter(|given| given.kind == Value::Directory) {
+        let inside = collector.directories_after(&given.value);
+        collector.add_directories(inside);
+    }
+    let mut recorder = Recorder { collector, name, words, context };
+    for given in &found.values {
+        recorder.value(given.kind, &given.value);
+    }
+    let copies = copies::record(&mut recorder, &found, rest);
+    let changes = |kind: &Value| matches!(kind, Value::Write | Value::Delete | Value::RemoteTarget);
+    let kinds = program.first.iter().chain([&program.rest]).chain(&program.last);
+    let writes = copies.changes || kinds.into_iter().any(changes);
+    if !copies.handled {
+        let has_first = !found.names(program.unless);
+        for (index, operand) in found.operands.iter().enumerate() {
+            let kind = kind_of(program, found.operands.len(), has_first, index);
+            recorder.value(kind, operand);
         }
-        "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" => {
-            let modes = usize::from(found.value(&["reference"]).is_none());
-            recorder.all(Effect::Write, found.operands.get(modes..).unwrap_or_default());
-        }
-        "rm" | "rmdir" | "unlink" | "shred" | "srm" | "trash" => {
-            recorder.all(Effect::Delete, &found.operands);
-        }
-        "dd" => {
-            for word in rest {
-                match word.text().get(..3) {
-                    Some("of=") => recorder.one(Effect::Write, &word.skip(3)),
-                    Some("if=") => recorder.one(Effect::Read, &word.skip(3)),
-                    _ => {}
-                }
+    }
+    network::record(&mut recorder, &found, rest);
+    if is_recursive(name, &found) {
+        for operand in &found.operands {
+            let text = operand.text();
+            if text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..") {
+                // What is below a directory elsewhere is not known.
+                recorder.collector.unknown_word(&format!("{}/**", text.trim_end_matches('/')));
             }
         }
-        "cp" | "mv" | "install" | "ln" | "rsync" | "scp" => copy(&mut recorder, name, &found),
-        "sed" | "perl" => in_place(&mut recorder, name, rest, &found),
-        "sort" => {
-            recorder.value(Effect::Write, &found, &["o", "output"]);
-            recorder.all(Effect::Read, &found.operands);
-        }
-        "curl" | "wget" => download(&mut recorder, name, &found),
-        "cat" | "tac" | "head" | "tail" | "less" | "more" | "nl" | "od" | "xxd" | "hexdump" | "strings"
-        | "base64" | "base32" | "md5sum" | "sha1sum" | "sha256sum" | "sha512sum" | "wc" | "uniq" | "diff"
-        | "cmp" | "cut" | "bat" => {
-            recorder.all(Effect::Read, &found.operands);
-            return false;
-        }
-        "grep" | "egrep" | "fgrep" | "rg" | "awk" | "gawk" | "mawk" | "jq" => {
-            let patterns = usize::from(found.value(&["e", "f", "regexp", "file"]).is_none());
-            recorder.all(Effect::Read, found.operands.get(patterns..).unwrap_or_default());
-            return false;
-        }
-        _ => return false,
     }
-    true
+    collector.directories = directories;
+    writes || found.values.iter().any(|given| given.kind == Value::Write)
 }
 
-/// Names that are also known with a `g` before them, as on systems where the GNU programs are additional.
-const COREUTILS: &[&str] = &[
-    "tee", "truncate", "touch", "mkdir", "chmod", "chown", "rm", "rmdir", "unlink", "shred", "dd", "cp",
-    "mv", "install", "ln", "sed", "sort", "cat", "head", "tail", "grep",
-];
-
-/// The options that take values; any other is taken to be a flag.
-pub(super) fn options_of(name: &str) -> Options {
-    let (values, long_values) = match name {
-        "truncate" => ("sr", "size reference"),
-        "touch" => ("dtr", "date reference time"),
-        "mkdir" | "mkfifo" | "mknod" => ("m", "mode"),
-        "chmod" | "chown" | "chgrp" => ("", "reference from"),
-        "shred" => ("ns", "iterations size random-source"),
-        "cp" | "mv" | "ln" => ("tS", "target-directory suffix"),
-        "install" => ("tSgmo", "target-directory suffix group mode owner"),
-        "sed" => ("efl", "expression file line-length"),
-        "sort" => {
-            ("oktST", "output key field-separator buffer-size temporary-directory parallel files0-from")
-        }
-        "head" | "tail" => ("nc", "lines bytes"),
-        "base64" | "base32" => ("w", "wrap"),
-        "xxd" => ("clsog", ""),
-        "od" => ("AjNtw", ""),
-        "cut" => ("bcdf", "bytes characters delimiter fields output-delimiter"),
-        "diff" => ("UCLxXW", "label exclude exclude-from width"),
-        "grep" | "egrep" | "fgrep" => (
-            "efABCmdD",
-            "regexp file after-context before-context context max-count include exclude exclude-dir",
-        ),
-        "rg" => {
-            ("efABCmgtTj", "regexp file after-context before-context context max-count glob type type-not")
-        }
-        "awk" | "gawk" | "mawk" => ("fvF", "file assign field-separator"),
-        "rsync" => (
-            "efBTM",
-            "rsh exclude include filter exclude-from include-from files-from bwlimit port log-file temp-dir",
-        ),
-        "ssh" | "slogin" | "autossh" | "sftp" | "mosh" | "ssh-copy-id" => ("BbcDEeFIiJLlmOopQRSWw", ""),
-        "nc" | "ncat" | "netcat" => ("eicgGIopPqsTVwXxm", "exec sh-exec proxy source-port wait"),
-        "nmap" => ("pieoDSgT", "script script-args exclude"),
-        "ping" | "ping6" | "traceroute" => ("cWwistIQpmMfqz", ""),
-        "dig" => ("bcfkmpqtxy", ""),
-        "scp" => ("cFiJloPSDX", ""),
-        "curl" => (
-            "oDcXHdFuAeTKbExmrwyYzCtQP",
-            "output dump-header cookie-jar request header data data-raw data-binary data-urlencode form user \
-             user-agent referer upload-file config cookie cert key proxy max-time range write-out continue-at \
-             connect-timeout retry cacert capath resolve interface output-dir url json trace trace-ascii stderr \
-             etag-save libcurl connect-to preproxy socks5 socks5-hostname proxy-user limit-rate",
-        ),
-        "wget" => (
-            "OoaPUietTwQ",
-            "output-document output-file append-output directory-prefix user-agent input-file header post-data \
-             post-file body-data method user password timeout tries wait quota execute save-cookies load-cookies",
-        ),
-        _ => ("", ""),
+/// Whether the program reads everything below the directories that it is given.
+fn is_recursive(name: &str, found: &Arguments) -> bool {
+    let flags: &[&str] = match name {
+        "rg" | "ag" | "ack" | "tar" | "bsdtar" => return true,
+        "grep" | "egrep" | "fgrep" => &["r", "R", "recursive", "dereference-recursive"],
+        "diff" | "zip" | "rsync" | "scp" => &["r", "a", "recursive", "archive", "recurse-paths"],
+        "cp" => &["r", "R", "a", "recursive", "archive"],
+        _ => return false,
     };
-    Options { values, flags: EVERY_FLAG, long_values, long_flags: "" }
+    found.has(flags)
 }
 
-/// Programs whose files are recorded do not run others, so an option that is not known is a plain flag.
-const EVERY_FLAG: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789#:,.=@%/";
-
-struct Recorder<'a> {
-    collector: &'a mut Collector,
-    starts: &'a [Word],
+fn kind_of(program: &Program, count: usize, has_first: bool, index: usize) -> Value {
+    if let Some(last) = program.last
+        && count >= 2
+        && index + 1 == count
+    {
+        return last;
+    }
+    program.first.get(index).copied().filter(|_| has_first).unwrap_or(program.rest)
 }
 
-impl Recorder<'_> {
-    fn one(&mut self, effect: Effect, word: &Word) {
-        if !self.starts.is_empty() && word.text().contains("{}") {
-            // Inside of `find`, the placeholder stands for anything below the start paths.
-            for start in self.starts {
+/// Records the words whose value is not known, unless they cannot matter to the program.
+fn note_expansions(
+    collector: &mut Collector,
+    program: &Program,
+    found: &Arguments,
+    rest: &[Word],
+    context: &Context,
+) {
+    if program.pure {
+        return;
+    }
+    // The value of these is a number.
+    let is_number = |text: &str| {
+        let rest = ["$(nproc)", "$?", "$$", "$#", "$!"]
+            .iter()
+            .fold(text.to_owned(), |text, part| text.replace(part, ""));
+        program.opaque && !rest.contains(['$', '`'])
+    };
+    // A quoted value of a message or pattern stays one word, whatever it is.
+    let mut texts: HashSet<String> = HashSet::new();
+    if rest.iter().any(Word::expands) {
+        let has_first = !found.names(program.unless);
+        let is_text = |kind: Value| matches!(kind, Value::Text | Value::Pattern);
+        texts.extend(found.values.iter().filter(|given| is_text(given.kind)).map(|given| given.value.text()));
+        let patterns =
+            found.operands.iter().enumerate().filter(|(index, _)| {
+                kind_of(program, found.operands.len(), has_first, *index) == Value::Pattern
+            });
+        texts.extend(patterns.map(|(_, operand)| operand.text()));
+    }
+    for word in rest {
+        // What runs in `<(…)` is judged where it stands.
+        if word.is_process() && !word.has_expansion() {
+            continue;
+        }
+        if word.expands() || word.has_sequence() {
+            let text = word.text();
+            let harmless = !word.splits() && texts.contains(&text) || is_number(&text);
+            if !harmless {
+                collector.unknown_word(&text);
+            }
+        } else if word.has_glob() && !word.text().starts_with("--") {
+            collector.unknown_word(&word.text());
+        } else if !context.starts.is_empty() && word.text().contains(FROM_INPUT) {
+            collector.unknown_word(FROM_INPUT);
+        }
+    }
+    if context.from_input {
+        collector.unknown_word(FROM_INPUT);
+    }
+}
+
+/// Records values and operands of one program.
+pub(super) struct Recorder<'a, 'b> {
+    pub(super) collector: &'a mut Collector,
+    /// Name of the program.
+    pub(super) name: &'a str,
+    /// The whole command.
+    pub(super) words: &'a [Word],
+    pub(super) context: &'a Context<'b>,
+}
+
+impl Recorder<'_, '_> {
+    /// Records a file; inside of `find`, the placeholder stands for anything below the start paths.
+    pub(super) fn file(&mut self, effect: Effect, word: &Word) {
+        if !self.context.starts.is_empty() && word.text().contains(FROM_INPUT) {
+            for start in &self.context.starts {
                 self.collector.file(effect, start);
             }
             return;
@@ -136,144 +161,61 @@ impl Recorder<'_> {
         }
     }
 
-    fn all(&mut self, effect: Effect, words: &[Word]) {
-        for word in words {
-            self.one(effect, word);
-        }
+    /// Makes the command opaque, though its words are known.
+    pub(super) fn opaque(&mut self) {
+        self.collector.opaque(self.words);
+        self.collector.writes_here();
     }
 
-    fn value(&mut self, effect: Effect, found: &Arguments, names: &[&str]) {
-        if let Some(word) = found.value(names) {
-            let word = word.clone();
-            self.one(effect, &word);
-        }
-    }
-
-    /// Records a file placed into a directory under the name of its source.
-    fn inside(&mut self, directory: &Word, source: &Word) {
-        let text = source.text();
-        let name = text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        if name.is_empty() || name == "." || name == ".." || name.contains("{}") {
-            return;
-        }
-        let directory = directory.text();
-        let path = format!("{}/{name}", directory.trim_end_matches('/'));
-        self.collector.path(Effect::Write, &path);
-    }
-}
-
-fn copy(recorder: &mut Recorder, name: &str, found: &Arguments) {
-    let directory = found.value(&["t", "target-directory"]);
-    if name == "install" && found.has(&["d", "directory"]) {
-        return recorder.all(Effect::Write, &found.operands);
-    }
-    let (target, sources) = match (directory, found.operands.split_last()) {
-        (Some(directory), _) => (directory.clone(), found.operands.as_slice()),
-        (None, Some((only, []))) if name == "ln" => {
-            let text = only.text();
-            let base = text.rsplit('/').next().unwrap_or_default();
-            return recorder.one(Effect::Write, &Word::literal(base));
-        }
-        (None, Some((last, sources))) => (last.clone(), sources),
-        (None, None) => return,
-    };
-    let is_remote = |word: &Word| {
+    pub(super) fn value(&mut self, kind: Value, word: &Word) {
         let text = word.text();
-        text.find(':').is_some_and(|colon| !text.get(..colon).unwrap_or_default().contains('/'))
-    };
-    let remote_program = matches!(name, "rsync" | "scp");
-    if !(remote_program && is_remote(&target)) {
-        recorder.one(Effect::Write, &target);
-        let text = target.text();
-        let is_directory = directory.is_some()
-            || sources.len() > 1
-            || text.ends_with('/')
-            || matches!(text.as_str(), "." | ".." | "~")
-            || text.ends_with("/.")
-            || text.ends_with("/..");
-        if is_directory {
-            for source in sources {
-                recorder.inside(&target, source);
+        match kind {
+            Value::Flag | Value::Pattern | Value::NamedText | Value::NamedRead => {}
+            Value::Text => {
+                if looks_like_path(&text) {
+                    self.collector.mention(&text);
+                }
+            }
+            Value::Read | Value::Directory => self.file(Effect::Read, word),
+            Value::Write => self.file(Effect::Write, word),
+            Value::Delete => self.file(Effect::Delete, word),
+            Value::Host => self.collector.address(AddressForm::Host, &text),
+            Value::Url => network::url(self, word),
+            Value::Remote | Value::RemoteTarget => {
+                let effect = if kind == Value::Remote { Effect::Read } else { Effect::Write };
+                if text.contains("://") {
+                    network::helper(self, &text);
+                } else if network::is_remote(&text) {
+                    network::helper(self, &text);
+                    self.collector.address(AddressForm::Remote, &text);
+                } else if self.name == "git" && !looks_like_path(&text) {
+                    // The name of a remote or a branch.
+                } else {
+                    self.file(effect, word);
+                }
+            }
+            Value::Code => {
+                // A helper gets data from the program: a shell among them would read code.
+                let context = Context { piped: true, ..self.context.clone() };
+                run_code(self.collector, self.name, std::slice::from_ref(word), &context);
+            }
+            Value::Foreign => scripts::record(self.collector, self.name, word, self.context),
+            Value::List => {
+                self.file(Effect::Read, word);
+                self.collector.unknown_word(&text);
+            }
+            Value::Config => {
+                self.file(Effect::Read, word);
+                self.opaque();
+            }
+            Value::Ssh => network::ssh_setting(self, &text),
+            Value::Git => super::git::setting(self.collector, &text, self.context),
+            Value::Assign => self.collector.assign(word),
+            Value::Data => network::data(self, word),
+            Value::Opaque => {
+                self.opaque();
+                opaque::scan_word(self.collector, word);
             }
         }
-    }
-    for source in sources.iter().filter(|source| !(remote_program && is_remote(source))) {
-        match name {
-            "mv" => recorder.one(Effect::Delete, source),
-            "ln" => {}
-            _ => recorder.one(Effect::Read, source),
-        }
-    }
-}
-
-fn in_place(recorder: &mut Recorder, name: &str, rest: &[Word], found: &Arguments) {
-    let is_in_place = |text: &str| {
-        let Some(cluster) = text.strip_prefix('-') else { return false };
-        if let Some(long) = cluster.strip_prefix('-') {
-            return name == "sed"
-                && !long.is_empty()
-                && "in-place".starts_with(long.split('=').next().unwrap_or_default());
-        }
-        // The options before `i` in a cluster take no value.
-        let before = cluster.split('i').next().unwrap_or_default();
-        cluster.contains('i') && !before.contains(['e', 'E', 'f', 'M', 'I'])
-            || (name == "sed" && cluster.starts_with("Ei"))
-    };
-    let edits = rest.iter().any(|word| is_in_place(&word.text()));
-    let effect = if edits { Effect::Write } else { Effect::Read };
-    let has_script = found.value(&["e", "f", "expression", "file"]).is_some()
-        || (name == "perl"
-            && rest.iter().any(|word| word.text().starts_with('-') && word.text().contains('e')));
-    let operands: Vec<Word> = found.operands.iter().filter(|word| !word.text().is_empty()).cloned().collect();
-    // Without an option the first operand is the script; perl's script follows `-e` and is an operand here.
-    let skipped = if name == "perl" { 1 } else { usize::from(!has_script) };
-    if name == "perl" && !(edits && has_script) {
-        return;
-    }
-    recorder.all(effect, operands.get(skipped..).unwrap_or_default());
-}
-
-fn download(recorder: &mut Recorder, name: &str, found: &Arguments) {
-    let urls = || found.operands.iter();
-    if name == "curl" {
-        for (option, value) in &found.values {
-            let value_text = value.text();
-            match option.as_str() {
-                "o" | "output" | "D" | "dump-header" | "c" | "cookie-jar" | "trace" | "trace-ascii"
-                | "stderr" | "etag-save" | "libcurl" => recorder.one(Effect::Write, value),
-                "T" | "upload-file" | "K" | "config" => recorder.one(Effect::Read, value),
-                "d" | "data" | "data-binary" | "json" if value_text.starts_with('@') => {
-                    recorder.one(Effect::Read, &value.skip(1));
-                }
-                "F" | "form" | "data-urlencode" => {
-                    if let Some(at) = value_text.chars().position(|c| c == '@') {
-                        recorder.one(Effect::Read, &value.skip(at + 1));
-                    }
-                }
-                _ => {}
-            }
-        }
-        if found.has(&["O", "remote-name", "remote-name-all"]) {
-            urls().for_each(|url| named_by_url(recorder, url));
-        }
-        return;
-    }
-    match found.value(&["O", "output-document"]) {
-        Some(file) => recorder.one(Effect::Write, &file.clone()),
-        None => urls().for_each(|url| named_by_url(recorder, url)),
-    }
-    recorder.value(Effect::Write, found, &["o", "output-file", "a", "append-output"]);
-    recorder.value(Effect::Write, found, &["P", "directory-prefix"]);
-    recorder.value(Effect::Read, found, &["post-file"]);
-}
-
-/// A download without a name is stored under the last part of its address.
-fn named_by_url(recorder: &mut Recorder, url: &Word) {
-    let text = url.text();
-    let path = text.split(['?', '#']).next().unwrap_or_default();
-    let path = path.split_once("://").map_or(path, |(_, rest)| rest);
-    match path.rsplit_once('/') {
-        Some((_, name)) if !name.is_empty() => recorder.one(Effect::Write, &Word::literal(name)),
-        _ => {}
     }
 }

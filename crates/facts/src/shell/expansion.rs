@@ -1,5 +1,6 @@
 //! Expansions: command, process and parameter substitution, arithmetic. The commands in them run, so they are parsed.
 
+use super::evaluate::{Evaluation, assigned, evaluated_source, is_identifier};
 use super::reader::{Parser, parse_code, parse_code_apart};
 use super::word::{Kind, Word};
 
@@ -10,6 +11,9 @@ impl Parser<'_> {
         match self.peek_at(1) {
             Some('(') => {
                 if !(self.peek_at(2) == Some('(') && self.arithmetic(3)) {
+                    if self.peek_at(2) == Some('(') {
+                        self.note_late_here_documents();
+                    }
                     self.advance(2);
                     self.substitution(self.reads_pipe);
                 }
@@ -32,6 +36,9 @@ impl Parser<'_> {
                 word.push(if in_double_quotes { Kind::Quoted } else { Kind::Plain }, '$');
                 return self.advance(1);
             }
+        }
+        if !in_double_quotes {
+            word.mark_split();
         }
         word.push_all(Kind::Expansion, self.since(start));
     }
@@ -103,6 +110,9 @@ impl Parser<'_> {
         }
         let piped = self.reads_pipe;
         parse_code_apart(self.collector, &code, piped);
+        if !in_double_quotes {
+            word.mark_split();
+        }
         word.push_all(Kind::Expansion, self.since(start));
     }
 
@@ -114,6 +124,8 @@ impl Parser<'_> {
         let start = self.position;
         self.advance(2);
         let runs_commands = matches!(self.peek(), Some(' ' | '\t' | '\n' | '|'));
+        let arithmetic = self.parameter_name(in_double_quotes);
+        let operator = self.position;
         // In double quotes a single quote is literal in a value (`:-`) but quotes in a pattern (`#`, `%`, `/`).
         let mut in_pattern = !in_double_quotes;
         let mut scratch = Word::default();
@@ -124,6 +136,10 @@ impl Parser<'_> {
                     break;
                 }
                 Some('}') => {
+                    if arithmetic {
+                        let inside = self.since(operator).to_vec();
+                        evaluated_source(self.collector, &inside, Evaluation::Arithmetic);
+                    }
                     self.advance(1);
                     break;
                 }
@@ -152,6 +168,52 @@ impl Parser<'_> {
             parse_code(self.collector, &code, piped);
         }
         self.collector.leave();
+    }
+
+    /// Reads the name and the index in `${ … }`, and what says how its value is evaluated. Returns whether arithmetic follows.
+    fn parameter_name(&mut self, in_double_quotes: bool) -> bool {
+        let start = self.position;
+        let mut prefix = None;
+        if let Some(first @ ('!' | '#')) = self.peek()
+            && self.peek_at(1).is_some_and(|c| c.is_ascii_alphanumeric() || "_@*#?$!-".contains(c))
+        {
+            prefix = Some(first);
+            self.advance(1);
+        }
+        let name_start = self.position;
+        match self.peek() {
+            Some(c) if c.is_ascii_alphanumeric() || c == '_' => {
+                while self.peek().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
+                    self.advance(1);
+                }
+            }
+            Some('@' | '*' | '#' | '?' | '-' | '$' | '!') => self.advance(1),
+            _ => return false,
+        }
+        let name = self.text_since(name_start);
+        let mut lists = false;
+        if self.peek() == Some('[') {
+            lists = matches!((self.peek_at(1), self.peek_at(2)), (Some('@' | '*'), Some(']')));
+            let mut scratch = Word::default();
+            self.index(&mut scratch, &name, in_double_quotes);
+        }
+        let (operator, next) = (self.peek(), self.peek_at(1));
+        // `${!prefix*}` lists names and `${!array[@]}` keys; any other `${!name}` takes its value for the name of a variable.
+        let is_list =
+            (lists && operator == Some('}')) || (matches!(operator, Some('*' | '@')) && next == Some('}'));
+        if prefix == Some('!') && !is_list {
+            let text = self.text_since(start);
+            self.collector.note("name from expansion", &text);
+        }
+        match (operator, next) {
+            (Some(':'), Some('=')) | (Some('='), _) if is_identifier(&name) => {
+                assigned(self.collector, &name, None);
+                false
+            }
+            (Some(':'), Some('-' | '+' | '?' | '=')) => false,
+            (Some(':'), _) => true,
+            _ => false,
+        }
     }
 
     /// A single quote inside `${ … }`.
@@ -183,9 +245,24 @@ impl Parser<'_> {
         }
         self.position = inner_start;
         self.expansions_until(end);
+        let inside = self.characters.get(inner_start..end).unwrap_or_default().to_vec();
+        evaluated_source(self.collector, &inside, Evaluation::Arithmetic);
         self.position = end;
         self.advance(2);
         true
+    }
+
+    /// Notes here-documents around `((` that turned out to open two subshells: bash reads such text twice, and then takes the lines
+    /// of a document in it for commands.
+    pub(super) fn note_late_here_documents(&mut self) {
+        let rest = self.characters.get(self.position..).unwrap_or_default();
+        self.collector.charge(rest.len());
+        let is_pending = !self.here_documents.is_empty() || (self.in_substitution && rest.contains(&'\n'));
+        let opens = rest.windows(2).position(|pair| pair == ['<', '<']);
+        if let Some(at) = opens.or(is_pending.then_some(0)) {
+            let text: String = rest.iter().skip(at).take(20).collect();
+            self.collector.note("quoting that shells read differently", &text);
+        }
     }
 
     /// Reads `$[ … ]`, with the position at the `$`; `false` if it is not closed.
@@ -216,6 +293,8 @@ impl Parser<'_> {
         }
         self.advance(2);
         self.expansions_until(end);
+        let inside = self.characters.get(start.saturating_add(2)..end).unwrap_or_default().to_vec();
+        evaluated_source(self.collector, &inside, Evaluation::Arithmetic);
         self.position = end;
         self.advance(1);
         true

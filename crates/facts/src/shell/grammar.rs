@@ -4,6 +4,9 @@
 //! directories relative paths may start from.
 
 use super::brace;
+use super::builtin::split_assignment;
+use super::evaluate::{self, Evaluation, evaluated};
+use super::lookahead::{is_descriptor, is_time, looks_like_command};
 use super::reader::Parser;
 use super::redirect::Redirections;
 use super::unwrap::{Context, analyse};
@@ -139,6 +142,9 @@ impl Parser<'_> {
             return;
         }
         self.position = start;
+        if next == Some('(') {
+            self.note_late_here_documents();
+        }
         self.advance(1);
         self.push_frame(FrameKind::Parenthesis);
     }
@@ -173,6 +179,8 @@ impl Parser<'_> {
         let mut words: Vec<Word> = Vec::new();
         let mut assignments: Vec<String> = Vec::new();
         let mut redirections = Redirections::default();
+        // Whether there is nothing yet but `time`, perhaps more than once.
+        let mut starts = true;
         // Where a shell without `&>` reads `&`, the end of one command and the start of another.
         let mut background_at: Option<usize> = None;
         loop {
@@ -185,7 +193,7 @@ impl Parser<'_> {
                     if words.len() == 1 && self.function_parentheses() {
                         return;
                     }
-                    if only_time(&words) {
+                    if starts && !words.is_empty() {
                         return;
                     }
                     if !words.is_empty() {
@@ -193,7 +201,7 @@ impl Parser<'_> {
                     }
                     break;
                 }
-                Some('!') if words.is_empty() && self.peek_at(1) == Some('(') => {
+                Some('!') if starts && self.peek_at(1) == Some('(') => {
                     // Without extended globs this is `!` and a subshell.
                     self.advance(1);
                     self.and_or.uncertain = true;
@@ -206,25 +214,31 @@ impl Parser<'_> {
                     self.redirection(&mut redirections);
                 }
                 Some(_) => {
+                    self.may_assign = starts;
+                    let before = self.position;
                     let word = self.read_word();
                     if word.is_absent() {
                         break;
                     }
                     let next = self.peek();
                     if matches!(next, Some('<' | '>')) && is_descriptor(&word) {
+                        self.named_descriptor(before);
                         self.redirection(&mut redirections);
                         continue;
                     }
-                    let first = words.is_empty() && assignments.is_empty() && redirections.is_empty();
-                    if (first || only_time(&words))
+                    if starts
+                        && assignments.is_empty()
+                        && redirections.is_empty()
                         && let Some(keyword) = word.plain().map(str::to_owned)
                         && self.keyword(&keyword)
                     {
                         return;
                     }
-                    if words.is_empty() && word.is_assignment() {
+                    if starts && word.is_assignment() {
                         assignments.push(word.text());
+                        self.assignment(&word);
                     } else {
+                        starts = starts && is_time(&word, words.is_empty());
                         words.push(word);
                     }
                 }
@@ -237,6 +251,23 @@ impl Parser<'_> {
         {
             self.finish_simple(first, &assignments, &Redirections::default());
             self.finish_simple(second, &[], &Redirections::default());
+        }
+    }
+
+    /// Records an assignment; its index was evaluated where it was read.
+    fn assignment(&mut self, word: &Word) {
+        let (name, value) = split_assignment(word);
+        let text = name.text();
+        let base = text.split('[').next().unwrap_or_default();
+        evaluate::assigned(self.collector, base, value.as_ref());
+    }
+
+    /// `{name}>` stores the number of the descriptor into a variable.
+    fn named_descriptor(&mut self, start: usize) {
+        let text = self.text_since(start);
+        let name = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        if let Some(name) = name {
+            evaluated(self.collector, &Word::literal(name), Evaluation::Name);
         }
     }
 
@@ -265,7 +296,7 @@ impl Parser<'_> {
     fn expand_braces(&mut self, words: &[Word]) -> Vec<Word> {
         let mut expanded = Vec::with_capacity(words.len());
         for word in words {
-            if let Some(results) = brace::expand(word) {
+            if let Some(results) = brace::expand(self.collector, word) {
                 // An alternative that is empty and unquoted leaves no word.
                 expanded.extend(results.into_iter().filter(|word| !word.is_absent()));
             } else {
@@ -359,32 +390,4 @@ impl FrameKind {
             Self::Parenthesis => "(",
         }
     }
-}
-
-/// Whether the words so far are only `time` and its option: a construct may follow.
-fn only_time(words: &[Word]) -> bool {
-    words.first().is_some_and(|word| word.plain() == Some("time"))
-        && words.iter().skip(1).all(|word| matches!(word.plain(), Some("-p" | "--")))
-}
-
-/// Whether the word before `<` or `>` names a file descriptor: digits or `{name}`.
-fn is_descriptor(word: &Word) -> bool {
-    let Some(text) = word.plain() else { return false };
-    let name = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    text.bytes().all(|byte| byte.is_ascii_digit())
-        || name.is_some_and(|name| {
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        })
-}
-
-/// Whether the text in `(( ))` could be commands rather than an expression.
-fn looks_like_command(inner: &str) -> bool {
-    inner.split(['&', '|', ';', '\n']).any(|part| {
-        let mut tokens = part.split_whitespace();
-        let Some(first) = tokens.next() else { return false };
-        let operators = ['=', '+', '*', '%', '?', '!', '^', ',', ':', ')', '('];
-        let is_name = !first.contains(operators) && first.parse::<f64>().is_err();
-        let Some(second) = tokens.next() else { return is_name };
-        is_name && !second.starts_with(operators) && second != "-" && second != "/"
-    })
 }

@@ -133,7 +133,6 @@ const LANGUAGES: &[Language] = &[
     Language { name: "groovy", code: "e", long_code: &[], other: "" },
     Language { name: "pwsh", code: "ceE", long_code: &["command", "encodedcommand"], other: "fF" },
     Language { name: "powershell", code: "ceE", long_code: &["command", "encodedcommand"], other: "fF" },
-    Language { name: "gdb", code: "", long_code: &["eval-command", "ex"], other: "" },
 ];
 
 /// The language of an interpreter's name, with any version taken off.
@@ -182,32 +181,4 @@ pub(super) fn language_program(name: &str, arguments: &[Word]) -> Program {
         }
     }
     Program::Input
-}
-
-/// Whether an awk program does more than print.
-pub(super) fn awk_acts(program: &str) -> bool {
-    program.contains("system") || program.contains(['|', '>', '@']) || program.contains("getline")
-}
-
-/// Whether a sed script may run a command or write a file.
-pub(super) fn sed_acts(script: &str) -> bool {
-    script.split(['\n', ';', '{', '}']).any(|part| {
-        let command = part.trim_start_matches(|c: char| {
-            c.is_ascii_digit() || c.is_whitespace() || matches!(c, '$' | ',' | '!' | '~' | '+')
-        });
-        let command = skip_address(command);
-        if let Some(rest) = command.strip_prefix('s') {
-            let Some(delimiter) = rest.chars().next() else { return false };
-            let flags = rest.rsplit(delimiter).next().unwrap_or_default();
-            return flags.contains(['e', 'w']);
-        }
-        command.starts_with(['e', 'w', 'W'])
-    })
-}
-
-fn skip_address(command: &str) -> &str {
-    let Some(rest) = command.strip_prefix('/') else { return command };
-    rest.split_once('/').map_or("", |(_, after)| {
-        after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, 'I' | 'M' | '!' | ','))
-    })
 }

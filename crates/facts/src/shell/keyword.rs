@@ -1,8 +1,12 @@
 //! Keywords: what they open, close and skip.
 
+use super::evaluate::{Evaluation, assigned, evaluated, is_identifier};
 use super::grammar::FrameKind;
 use super::reader::Parser;
 use super::word::{Kind, Word};
+
+/// Operators of `[[` that evaluate both sides as arithmetic.
+const COMPARISONS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
 impl Parser<'_> {
     /// Handles a word in command position if it is a keyword.
@@ -52,12 +56,12 @@ impl Parser<'_> {
             }
             return;
         }
-        self.read_word();
+        let variable = self.read_word().text();
         self.skip_lines();
         let start = self.position;
         if self.read_word().plain() != Some("in") {
             self.position = start;
-            return;
+            return self.loop_variable(&variable, None);
         }
         loop {
             self.skip_blanks();
@@ -66,11 +70,21 @@ impl Parser<'_> {
                 return;
             }
             let before = self.position;
-            self.read_word();
+            let value = self.read_word();
+            self.loop_variable(&variable, Some(&value));
             if self.position == before {
                 self.collector.note("unexpected", "an operator in the words of `for`");
                 return self.advance(1);
             }
+        }
+    }
+
+    /// Records a value of a loop's variable.
+    fn loop_variable(&mut self, variable: &str, value: Option<&Word>) {
+        if is_identifier(variable) {
+            // A sequence of numbers is one; of characters it may be anything.
+            let number = value.filter(|value| value.is_number_sequence()).map(|_| Word::literal("0"));
+            assigned(self.collector, variable, number.as_ref().or(value.filter(|value| !value.has_brace())));
         }
     }
 
@@ -228,6 +242,18 @@ impl Parser<'_> {
 
     /// A shell without `[[` runs what follows an operator in it as a command.
     fn check_operand(&mut self, operand: &[Word], after_operator: bool) {
+        for pair in operand.windows(2) {
+            let [first, second] = pair else { continue };
+            if matches!(first.text().as_str(), "-v" | "-R") {
+                evaluated(self.collector, second, Evaluation::Name);
+            }
+            if COMPARISONS.contains(&first.text().as_str()) {
+                evaluated(self.collector, second, Evaluation::Arithmetic);
+            }
+            if COMPARISONS.contains(&second.text().as_str()) {
+                evaluated(self.collector, first, Evaluation::Arithmetic);
+            }
+        }
         let texts: Vec<String> = operand.iter().map(Word::text).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).skip_while(|text| *text == "!").collect();
         let condition = match texts.as_slice() {
@@ -235,10 +261,8 @@ impl Parser<'_> {
             [first, ..] if first.starts_with('-') && texts.len() <= 2 => true,
             [_, operator, ..] => {
                 matches!(*operator, "=" | "==" | "!=" | "=~" | "<" | ">")
-                    || matches!(
-                        *operator,
-                        "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-nt" | "-ot" | "-ef"
-                    )
+                    || COMPARISONS.contains(operator)
+                    || matches!(*operator, "-nt" | "-ot" | "-ef")
             }
             [_] => operand.iter().all(|word| word.is_quoted() || word.expands()),
         };

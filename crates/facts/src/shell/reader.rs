@@ -2,6 +2,7 @@
 
 use super::collect::Collector;
 use super::escape;
+use super::evaluate::{self, Evaluation, evaluated_source};
 use super::grammar::{AndOr, Frame};
 use super::redirect::HereDocument;
 use super::word::{Kind, Word};
@@ -26,10 +27,30 @@ pub(super) struct Parser<'a> {
     pub(super) and_or: AndOr,
     /// Whether a `)` ends the code being read.
     pub(super) in_substitution: bool,
+    /// Whether the next word may be an assignment: its index is read as a whole.
+    pub(super) may_assign: bool,
 }
 
 /// Parses a piece of code one level deeper.
 pub(super) fn parse_code(collector: &mut Collector, code: &str, piped: bool) {
+    parse_with(collector, code, piped, |parser| {
+        parser.list();
+    });
+}
+
+/// Parses the expansions in text that is expanded once more, whatever quotes are around them.
+pub(super) fn parse_expansions(collector: &mut Collector, text: &str) {
+    if !text.contains(['$', '`']) {
+        return;
+    }
+    let directories = collector.directories.clone();
+    parse_with(collector, &text.replace('\\', ""), false, |parser| {
+        parser.expansions_until(parser.characters.len());
+    });
+    collector.directories = directories;
+}
+
+fn parse_with(collector: &mut Collector, code: &str, piped: bool, parse: impl FnOnce(&mut Parser<'_>)) {
     if !collector.enter() {
         return;
     }
@@ -47,8 +68,9 @@ pub(super) fn parse_code(collector: &mut Collector, code: &str, piped: bool) {
         closed_readers: usize::MAX,
         and_or: AndOr::default(),
         in_substitution: false,
+        may_assign: false,
     };
-    parser.list();
+    parse(&mut parser);
     parser.unfinished_here_documents();
     collector.leave();
 }
@@ -128,9 +150,14 @@ impl Parser<'_> {
     /// Reads a word; it is absent if none starts here.
     pub(super) fn read_word(&mut self) -> Word {
         let mut word = Word::default();
+        let may_assign = std::mem::take(&mut self.may_assign);
         while let Some(character) = self.peek() {
             match character {
                 '<' | '>' if self.peek_at(1) == Some('(') => self.process_substitution(&mut word),
+                '[' if may_assign && word.plain().is_some_and(evaluate::is_identifier) => {
+                    let array = word.text();
+                    self.index(&mut word, &array, false);
+                }
                 '(' if word.plain().is_some_and(|text| text.ends_with('=')) && word.is_assignment() => {
                     self.array(&mut word);
                 }
@@ -152,7 +179,56 @@ impl Parser<'_> {
                 }
             }
         }
+        self.collector.variables.quoted_expansions |= word.quotes_active_text() || word.has_odd_sequence();
         word
+    }
+
+    /// Reads `[ … ]` after the name of an array, with the position at the bracket. Blanks, operators and `#` in it are no syntax.
+    pub(super) fn index(&mut self, word: &mut Word, array: &str, in_double_quotes: bool) {
+        let start = self.position;
+        self.advance(1);
+        let mut scratch = Word::default();
+        let mut depth = 0_usize;
+        loop {
+            let Some(character) = self.peek() else {
+                self.collector.note("unbalanced", "`[` is not closed");
+                break;
+            };
+            match character {
+                ']' if depth == 0 => break,
+                '\\' => self.advance(2),
+                '\'' if !in_double_quotes => self.single_quotes(&mut scratch),
+                '"' => self.double_quotes(&mut scratch),
+                '`' => self.backquotes(&mut scratch, in_double_quotes),
+                '$' => self.dollar(&mut scratch, in_double_quotes),
+                _ => {
+                    depth = match character {
+                        '[' => depth.saturating_add(1),
+                        ']' => depth.saturating_sub(1),
+                        _ => depth,
+                    };
+                    self.advance(1);
+                }
+            }
+        }
+        let end = self.position;
+        self.advance(1);
+        let inside: Vec<char> =
+            self.characters.get(start.saturating_add(1)..end).unwrap_or_default().to_vec();
+        if !in_double_quotes && inside.iter().any(|c| " \t\n;&|<>()#".contains(*c)) && !scratch.expands() {
+            // A shell without arrays reads words and operators here.
+            let text: String = inside.iter().collect();
+            self.collector.note("quoting that shells read differently", &text);
+        }
+        evaluated_source(self.collector, &inside, Evaluation::Index(array));
+        let constant = inside.iter().all(|c| c.is_ascii_alphanumeric() || "_-+*@^!.".contains(*c));
+        if constant || !scratch.is_absent() || inside.contains(&'\\') {
+            word.push(Kind::Plain, '[');
+            word.push_all(if constant { Kind::Plain } else { Kind::Expansion }, &inside);
+            word.push(Kind::Plain, ']');
+        } else {
+            word.push_all(Kind::Plain, self.since(start));
+        }
     }
 
     fn backslash(&mut self, word: &mut Word) {
@@ -251,6 +327,7 @@ impl Parser<'_> {
         if !self.collector.enter() {
             return;
         }
+        let array = word.text().trim_end_matches(['=', '+']).to_owned();
         self.advance(1);
         loop {
             self.skip_lines();
@@ -263,8 +340,12 @@ impl Parser<'_> {
                     self.advance(1);
                     break;
                 }
-                Some(_) => {
+                Some(first) => {
                     let before = self.position;
+                    if first == '[' {
+                        let mut key = Word::default();
+                        self.index(&mut key, &array, false);
+                    }
                     self.read_word();
                     if self.position == before {
                         let here: String = self.peek().into_iter().collect();

@@ -2,6 +2,7 @@
 
 use super::brace;
 use super::collect::Effect;
+use super::evaluate::{Evaluation, evaluated};
 use super::interpreter::Reader;
 use super::reader::{Parser, parse_code_apart};
 use super::word::Word;
@@ -56,6 +57,9 @@ impl Parser<'_> {
         }
         match operator {
             "<<" | "<<-" => {
+                if target.text().contains(['$', '`', '\\', '\n']) {
+                    self.collector.note("quoting that shells read differently", &target.text());
+                }
                 found.here_documents = true;
                 self.here_documents.push(HereDocument {
                     delimiter: target.text(),
@@ -76,8 +80,20 @@ impl Parser<'_> {
                 found.input_files.push(target);
             }
             "<&" | ">&" if is_descriptor(&target.text()) => {}
-            "<&" => self.files(Effect::Read, &target),
+            "<&" => {
+                evaluated(self.collector, &target, Evaluation::Text);
+                self.files(Effect::Read, &target);
+            }
             _ => {
+                if operator == ">&" {
+                    // Bash expands the name once for the descriptor that it could be, and again for the file that it is.
+                    evaluated(self.collector, &target, Evaluation::Text);
+                    if target.is_quoted()
+                        && target.text().contains(['$', '`', '*', '?', '[', '{', '~', '\\', '('])
+                    {
+                        self.collector.note("write to expansion", &target.text());
+                    }
+                }
                 if target.text() == "!" {
                     self.collector.note("write to expansion", "!");
                 }
@@ -87,10 +103,13 @@ impl Parser<'_> {
     }
 
     fn files(&mut self, effect: Effect, target: &Word) {
+        if target.expands() || target.has_glob() {
+            self.collector.expansion(&target.text());
+        }
         if effect == Effect::Read && target.expands() && !target.is_process() {
             self.collector.note("read from expansion", &target.text());
         }
-        if let Some(words) = brace::expand(target) {
+        if let Some(words) = brace::expand(self.collector, target) {
             for word in &words {
                 self.collector.file(effect, word);
             }
@@ -206,6 +225,7 @@ impl Parser<'_> {
         };
         let after = self.position;
         let mut expands = false;
+        self.collector.variables.quoted_expansions |= text.contains(['$', '`', '\\']);
         if !document.quoted {
             self.position = start;
             expands = self.expansions_until(end);

@@ -1,7 +1,10 @@
 //! Tests of the shell parser.
 
 mod cases;
+mod evaluated;
+mod laws;
 mod limits;
+mod programs;
 mod properties;
 
 use super::{ShellFacts, parse};

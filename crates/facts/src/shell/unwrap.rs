@@ -1,13 +1,17 @@
 //! Unwrapping of a command: records it, then the commands that it would run in turn.
 
+use super::AddressForm;
 use super::arguments::{self, Arguments};
 use super::collect::{Collector, Effect};
-use super::effects;
-use super::interpreter::{self, Program, Reader};
+use super::effects::{self, Recorder};
+use super::interpret;
+use super::interpreter::{self, Reader};
+use super::notes::{FROM_INPUT, command_in, proxy_in};
+use super::opaque;
+use super::program::{self, Runs, Value};
 use super::reader::parse_code_apart;
 use super::special;
 use super::word::{Kind, Word};
-use super::wrapper::{self, Wrapper};
 
 /// Context in which a command was found.
 #[derive(Debug, Clone, Default)]
@@ -54,20 +58,92 @@ fn look_into(collector: &mut Collector, words: &[Word], context: &Context) -> Op
         let plain: Vec<Word> = std::iter::once(named).chain(rest.iter().cloned()).collect();
         collector.command(&plain, &context.wrappers, context.assignments);
     }
-    let acts = effects::record(collector, name, rest, &context.starts);
-    if context.from_input && (acts || interpreter::is_shell(name) || interpreter::language(name).is_some()) {
-        collector.note("operands from input", name);
+    for assignment in context.assignments {
+        assigned(collector, name, assignment, context);
     }
-    if let Some(wrapper) = wrapper::find(name) {
-        return unwrap(collector, name, wrapper, rest, context);
+    if program.contains('/') && !in_standard_directory(&program) && !first.expands() {
+        // A program of this name from elsewhere need not be the one that the table describes.
+        collector.file(Effect::Read, first);
+        opaque::record(collector, words);
+    }
+    let entry = program::find(name);
+    if let Some(entry) = entry
+        && let Some(runs) = entry.runs
+    {
+        return unwrap(collector, name, entry, runs, rest, context);
     }
     if interpreter::is_shell(name) {
-        return run_shell(collector, name, rest, context);
+        if context.from_input {
+            collector.note("operands from input", name);
+        }
+        return interpret::shell(collector, name, words, context);
     }
     if let Some(language) = interpreter::language(name) {
-        return run_language(collector, name, language, rest);
+        if context.from_input {
+            collector.note("operands from input", name);
+        }
+        return interpret::language(collector, name, language, words, context);
+    }
+    if let Some(subcommand) = name.strip_prefix("git-") {
+        let mut plain = vec![Word::literal("git"), Word::literal(subcommand)];
+        plain.extend(rest.iter().cloned());
+        collector.command(&plain, &context.wrappers, context.assignments);
+        super::git::run(collector, &plain, context);
+        return None;
+    }
+    if matches!(name, "echo" | "printf") && collector.printed.len() < 8 {
+        collector.printed.push(join(rest));
+    }
+    match entry {
+        Some(_) if name == "git" => {}
+        Some(entry) if entry.subcommands => run_subcommand(collector, name, words, context),
+        Some(entry) => {
+            let acts = effects::record(collector, entry, name, words, rest, context);
+            if context.from_input && acts {
+                collector.note("operands from input", name);
+            }
+        }
+        None => {
+            opaque::record(collector, words);
+            for word in rest.iter().filter(|word| word.expands() || word.has_glob()) {
+                collector.unknown_word(&word.text());
+            }
+            if context.from_input {
+                collector.unknown_word(FROM_INPUT);
+            }
+            opaque::commands_inside(collector, words, context);
+        }
     }
     special::run(collector, name, rest, context)
+}
+
+/// Records what a variable's value runs or reaches.
+fn assigned(collector: &mut Collector, name: &str, assignment: &str, context: &Context) {
+    if let Some(code) = command_in(assignment) {
+        run_text(collector, name, code, context);
+    }
+    if let Some(address) = proxy_in(assignment) {
+        collector.address(AddressForm::Url, address);
+    }
+    if let Some((variable, value)) = assignment.split_once('=')
+        && value.starts_with(['/', '~', '.'])
+        && !variable.ends_with("PATH")
+    {
+        // Git writes where its variables say.
+        let effect = if variable.starts_with("GIT_") { Effect::Write } else { Effect::Mention };
+        collector.path(effect, value);
+    }
+}
+
+/// Records a program by the entry of its subcommand; without one the command is opaque.
+fn run_subcommand(collector: &mut Collector, name: &str, words: &[Word], context: &Context) {
+    let Some((subcommand, rest)) = words.get(1..).and_then(<[Word]>::split_first) else { return };
+    match program::find_subcommand(name, &subcommand.text()) {
+        Some(entry) => {
+            effects::record(collector, entry, name, words, rest, context);
+        }
+        None => opaque::record(collector, words),
+    }
 }
 
 /// Whether a program's path is one where the system keeps its programs, so that its name says what it is.
@@ -97,11 +173,12 @@ pub(super) fn inner_context<'a>(context: &Context<'a>, name: &str) -> Context<'a
 fn unwrap(
     collector: &mut Collector,
     name: &str,
-    wrapper: &Wrapper,
+    entry: &program::Program,
+    runs: Runs,
     rest: &[Word],
     context: &Context,
 ) -> Option<Reader> {
-    let mut found = arguments::read(rest, &wrapper.options, false);
+    let mut found = arguments::read(rest, entry, false);
     for option in &found.unknown {
         collector.note("unknown option", &format!("{name} {option}"));
     }
@@ -113,28 +190,56 @@ fn unwrap(
     {
         let mut words = split_string(split);
         words.extend(found.operands.iter().cloned());
-        found = arguments::read(&words, &wrapper.options, false);
+        found = arguments::read(&words, entry, false);
     }
     let mut operands = found.operands.as_slice();
     // A lone dash is an option of `env`.
-    while wrapper.assignments && operands.first().is_some_and(|word| is_env_word(&word.text())) {
+    let mut variables: Vec<Word> = found
+        .values
+        .iter()
+        .filter(|given| given.kind == Value::Assign)
+        .map(|given| given.value.clone())
+        .collect();
+    while runs.assignments
+        && let Some(word) = operands.first().filter(|word| is_env_word(&word.text()))
+    {
+        variables.push(word.clone());
         operands = operands.get(1..).unwrap_or_default();
     }
-    let inner = operands.get(wrapper.operands..).unwrap_or_default();
+    for variable in &variables {
+        collector.assign(variable);
+        assigned(collector, name, &variable.text(), context);
+    }
+    let inner = operands.get(runs.skip..).unwrap_or_default();
     let mut inner_context = inner_context(context, name);
     let directories = collector.directories.clone();
+    // Options and operands before the command: files, hosts and words whose value is not known.
+    let mut recorder = Recorder { collector, name, words: rest, context };
+    for given in &found.values {
+        match given.kind {
+            Value::Directory => recorder.value(Value::Text, &given.value),
+            Value::Assign => {}
+            Value::Code if name == "flock" => {}
+            kind => recorder.value(kind, &given.value),
+        }
+    }
+    for operand in operands.iter().take(runs.skip) {
+        let kind = if matches!(name, "flock") { Value::Write } else { Value::Text };
+        recorder.value(kind, operand);
+    }
+    let before = rest.len().saturating_sub(inner.len());
+    for word in rest.iter().take(before) {
+        if word.expands() || word.has_glob() {
+            collector.unknown_word(&word.text());
+        }
+    }
     match name {
         "command" if found.has(&["v", "V"]) => return None,
         "xargs" | "gxargs" => {
             inner_context.from_input = true;
             inner_context.piped = false;
-            if let Some(file) = found.value(&["a", "arg-file"]) {
-                collector.file(Effect::Read, file);
-            }
-        }
-        "time" | "gtime" | "strace" | "ltrace" => {
-            if let Some(file) = found.value(&["o", "output"]) {
-                collector.file(Effect::Write, file);
+            if collector.fed.len() < 8 {
+                collector.fed.push(inner.to_vec());
             }
         }
         "sudo" if found.has(&["e", "edit"]) => {
@@ -149,12 +254,14 @@ fn unwrap(
         }
         _ => {}
     }
-    if let Some(directory) = found.value(&["C", "chdir", "D", "w", "wd", "working-directory"])
-        && matches!(name, "env" | "genv" | "sudo" | "unshare" | "systemd-run")
-    {
-        collector.directories = collector.directories_after(directory);
+    for directory in found.values.iter().filter(|given| given.kind == Value::Directory) {
+        collector.directories = collector.directories_after(&directory.value);
     }
     if inner.is_empty() {
+        collector.directories = directories;
+        if context.from_input {
+            collector.note("command from input", name);
+        }
         return match name {
             // These start a shell when they are given no command.
             "chroot" | "unshare" | "nsenter" => Some(shell_reader("sh", &inner_context)),
@@ -229,44 +336,6 @@ fn split_string(source: &Word) -> Vec<Word> {
     words.push(current);
     words.retain(|word| !word.is_absent());
     words
-}
-
-fn run_shell(collector: &mut Collector, name: &str, rest: &[Word], context: &Context) -> Option<Reader> {
-    let name = name.trim_start_matches('-');
-    match interpreter::shell_program(rest) {
-        Program::Code(code) => {
-            run_code(collector, name, &[code], context);
-            None
-        }
-        Program::Script(script) => {
-            run_script(collector, name, &script);
-            None
-        }
-        Program::Input => Some(shell_reader(name, &inner_context(context, name))),
-        Program::Nothing => None,
-    }
-}
-
-fn run_language(collector: &mut Collector, name: &str, language: &str, rest: &[Word]) -> Option<Reader> {
-    match interpreter::language_program(name, rest) {
-        Program::Code(_) => collector.note("code", language),
-        Program::Script(script) => run_script(collector, language, &script),
-        Program::Input => {
-            return Some(Reader { name: language.to_owned(), is_shell: false, wrappers: Vec::new() });
-        }
-        Program::Nothing => {}
-    }
-    None
-}
-
-/// Records a script file that is run.
-pub(super) fn run_script(collector: &mut Collector, name: &str, script: &Word) {
-    if script.is_process() {
-        collector.note("script from pipe", name);
-    } else if script.expands() {
-        collector.note("script from expansion", &script.text());
-    }
-    collector.file(Effect::Read, script);
 }
 
 /// A shell that reads its program from standard input.

@@ -18,17 +18,19 @@ pub(super) enum Kind {
 pub(super) struct Word {
     pieces: Vec<(Kind, String)>,
     quoted: bool,
+    /// Whether an expansion in it is not quoted, so that it may become several words.
+    splits: bool,
 }
 
 impl Word {
     /// A word whose text is known exactly.
     pub(super) fn literal(text: &str) -> Self {
-        Self { pieces: vec![(Kind::Quoted, text.to_owned())], quoted: true }
+        Self { pieces: vec![(Kind::Quoted, text.to_owned())], quoted: true, splits: false }
     }
 
     /// A word from characters that know their kind.
     pub(super) fn from_marked(marked: &[(char, Kind)], quoted: bool) -> Self {
-        let mut word = Self { pieces: Vec::new(), quoted };
+        let mut word = Self { pieces: Vec::new(), quoted, splits: false };
         for (character, kind) in marked {
             word.push(*kind, *character);
         }
@@ -58,6 +60,19 @@ impl Word {
         self.quoted = true;
     }
 
+    /// Records an expansion outside of quotes.
+    pub(super) fn mark_split(&mut self) {
+        self.splits = true;
+    }
+
+    /// Whether the word may become several: an expansion outside of quotes, `"$@"`, or all elements of an array.
+    pub(super) fn splits(&self) -> bool {
+        let is_list = |text: &str| text.contains("$@") || text.contains("@]") || text.contains("${@");
+        self.splits
+            || (!self.quoted && self.expands())
+            || self.pieces.iter().any(|(kind, text)| *kind == Kind::Expansion && is_list(text))
+    }
+
     /// Whether nothing at all was read.
     pub(super) fn is_absent(&self) -> bool {
         self.pieces.is_empty() && !self.quoted
@@ -81,9 +96,24 @@ impl Word {
         self.quoted || self.pieces.iter().any(|(kind, _)| *kind == Kind::Quoted)
     }
 
+    /// Whether quoted text holds what an evaluation of it would expand.
+    pub(super) fn hides_expansions(&self) -> bool {
+        self.pieces.iter().any(|(kind, text)| *kind == Kind::Quoted && text.contains(['$', '`']))
+    }
+
+    /// Whether quoted text holds what could be a part of an expansion.
+    pub(super) fn quotes_active_text(&self) -> bool {
+        self.pieces.iter().any(|(kind, text)| *kind == Kind::Quoted && text.contains(['$', '`', '\\']))
+    }
+
     /// Whether a part of the value comes from an expansion.
     pub(super) fn expands(&self) -> bool {
         self.pieces.iter().any(|(kind, _)| matches!(kind, Kind::Expansion | Kind::Process))
+    }
+
+    /// Whether a part of the value comes from an expansion that is no process substitution.
+    pub(super) fn has_expansion(&self) -> bool {
+        self.pieces.iter().any(|(kind, _)| *kind == Kind::Expansion)
     }
 
     /// Whether the word is a process substitution, that is, no file of its own.
@@ -93,7 +123,8 @@ impl Word {
 
     /// Whether the shell would match the word against file names.
     pub(super) fn has_glob(&self) -> bool {
-        self.plain_contains(&['*', '?', '['])
+        // A parenthesis outside of quotes belongs to an extended glob.
+        self.plain_contains(&['*', '?', '[', '('])
     }
 
     /// Whether unquoted text contains one of the characters.
@@ -104,6 +135,25 @@ impl Word {
     /// Whether a brace sequence such as `{a..z}` remains in the word.
     pub(super) fn has_sequence(&self) -> bool {
         self.plain_contains(&['{']) && self.text().contains("..") && self.plain_contains(&['}'])
+    }
+
+    /// Whether a brace may be expanded in the word.
+    pub(super) fn has_brace(&self) -> bool {
+        self.plain_contains(&['{'])
+    }
+
+    /// Whether the word is a sequence of numbers: `{1..9}`.
+    pub(super) fn is_number_sequence(&self) -> bool {
+        let inside = self.plain().and_then(|text| text.strip_prefix('{')?.strip_suffix('}'));
+        inside.is_some_and(|inside| {
+            inside.contains("..") && inside.split("..").all(|part| part.parse::<i64>().is_ok())
+        })
+    }
+
+    /// Whether a brace sequence may produce characters that are active: `{!..(}`.
+    pub(super) fn has_odd_sequence(&self) -> bool {
+        self.has_sequence()
+            && !self.text().chars().all(|c| c.is_ascii_alphanumeric() || "{}.-,_/".contains(c))
     }
 
     /// Whether the word is an assignment (`name=`, `name+=`, `name[index]=`). The name must be unquoted.
@@ -121,6 +171,11 @@ impl Word {
         rest.starts_with('=') || rest.starts_with("+=")
     }
 
+    /// Number of characters.
+    pub(super) fn characters(&self) -> usize {
+        self.pieces.iter().map(|(_, text)| text.chars().count()).sum()
+    }
+
     /// The characters with their kinds.
     pub(super) fn marked(&self) -> Vec<(char, Kind)> {
         self.pieces.iter().flat_map(|(kind, text)| text.chars().map(move |c| (c, *kind))).collect()
@@ -129,6 +184,8 @@ impl Word {
     /// The word without its first characters.
     pub(super) fn skip(&self, count: usize) -> Self {
         let marked = self.marked();
-        Self::from_marked(marked.get(count..).unwrap_or_default(), true)
+        let mut rest = Self::from_marked(marked.get(count..).unwrap_or_default(), true);
+        rest.splits = self.splits;
+        rest
     }
 }

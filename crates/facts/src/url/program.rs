@@ -1,7 +1,7 @@
 //! Hosts that programs are given without a URL.
 
 use super::{find_hosts, host, parse, unique};
-use crate::shell::{self, ShellCommand, ShellFacts};
+use crate::shell::{AddressForm, ShellFacts};
 
 /// The hosts that the commands of a command line name, each once.
 ///
@@ -12,7 +12,13 @@ pub fn hosts_of(facts: &ShellFacts) -> Vec<String> {
         for word in command.words.iter().chain(&command.assignments) {
             hosts.extend(find_hosts(word));
         }
-        hosts_of_program(command, &mut hosts);
+    }
+    for address in &facts.addresses {
+        match address.form {
+            AddressForm::Host => hosts.push(login(address.text.trim_start_matches('@'))),
+            AddressForm::Url => hosts.extend(bare_url(&address.text)),
+            AddressForm::Remote => hosts.extend(remote(&address.text)),
+        }
     }
     for path in facts.reads.iter().chain(&facts.writes) {
         // The shell itself connects for these paths.
@@ -20,70 +26,6 @@ pub fn hosts_of(facts: &ShellFacts) -> Vec<String> {
         hosts.extend(target.and_then(|rest| rest.split('/').next()).map(host::normalise));
     }
     unique(hosts)
-}
-
-fn hosts_of_program(command: &ShellCommand, hosts: &mut Vec<String>) {
-    let Some((program, arguments)) = command.words.split_first() else { return };
-    let name = program.rsplit('/').next().unwrap_or(program);
-    let (operands, values) = shell::operands(name, arguments);
-    let value_of = |names: &[&str]| -> Vec<&String> {
-        values.iter().filter(|(option, _)| names.contains(&option.as_str())).map(|(_, value)| value).collect()
-    };
-    match name {
-        "curl" | "wget" | "wget2" | "aria2c" | "http" | "https" | "xh" | "lynx" | "links" | "w3m"
-        | "elinks" | "axel" => {
-            hosts.extend(operands.iter().filter(|word| !is_method(word)).filter_map(|word| bare_url(word)));
-            hosts.extend(
-                value_of(&["url", "x", "proxy", "preproxy", "socks5", "socks5-hostname"])
-                    .iter()
-                    .filter_map(|word| bare_url(word)),
-            );
-            for value in value_of(&["resolve", "connect-to"]) {
-                hosts.extend(value.split(':').filter(|part| part.contains('.')).map(host::normalise));
-            }
-        }
-        "ssh" | "slogin" | "autossh" | "mosh" | "ssh-copy-id" | "sftp" | "telnet" | "ftp" | "ping"
-        | "ping6" | "traceroute" => {
-            hosts.extend(operands.first().map(|word| login(word)));
-            for value in value_of(&["J", "W"]) {
-                hosts.extend(value.split(',').map(login));
-            }
-        }
-        "nc" | "ncat" | "netcat" | "nmap" | "whois" => hosts.extend(operands.first().map(|word| login(word))),
-        "dig" | "nslookup" | "host" | "drill" => {
-            let names = operands.iter().filter(|word| !word.starts_with('+'));
-            hosts.extend(names.map(|word| host::normalise(word.trim_start_matches('@'))));
-        }
-        "socat" => {
-            for word in &operands {
-                let mut fields = word.split([':', ',']);
-                let kind = fields.next().unwrap_or_default().to_ascii_lowercase();
-                let connects = ["tcp", "udp", "openssl", "ssl", "sctp", "socks", "proxy"];
-                if connects.iter().any(|prefix| kind.starts_with(prefix)) && !kind.contains("listen") {
-                    hosts.extend(fields.next().map(host::normalise));
-                }
-            }
-        }
-        "openssl" => {
-            let mut words = arguments.iter().skip_while(|word| *word != "-connect").skip(1);
-            hosts.extend(words.next().map(|word| host::split(word).0));
-        }
-        "scp" | "rsync" => hosts.extend(operands.iter().filter_map(|word| remote(word))),
-        "git" => {
-            let commands = ["clone", "fetch", "pull", "push", "ls-remote", "remote", "submodule", "archive"];
-            if arguments.iter().any(|word| commands.contains(&word.as_str())) {
-                hosts.extend(
-                    arguments.iter().filter(|word| !word.starts_with('-')).filter_map(|word| remote(word)),
-                );
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Whether a word is an HTTP method or a request item of httpie rather than an address.
-fn is_method(word: &str) -> bool {
-    matches!(word, "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS")
 }
 
 /// The host of an address that may lack its scheme.

@@ -4,7 +4,7 @@ use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_facts::tool::canonical_name;
-use proctor_facts::{Facts, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL};
+use proctor_facts::{Facts, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL, is_unread};
 
 use super::Gathered;
 use crate::calendar;
@@ -42,7 +42,8 @@ fn judge_network(document: &Document, input: &Input, gathered: &mut Gathered<'_>
     let is_network = facts.kind == ActionKind::NetworkCall;
     let permitted = |host: &str| allowlist.iter().any(|pattern| host_matches(&pattern.value, host));
     let stranger = facts.hosts.iter().find(|host| !permitted(host));
-    let unread = facts.unknown.iter().find(|unknown| HIDES_HOSTS.contains(&unknown.as_str()));
+    let unread =
+        facts.unknown.iter().find(|unknown| HIDES_HOSTS.contains(&unknown.as_str()) || is_unread(unknown));
     let only_connects = facts.tool == "network"
         && facts.commands.is_empty()
         && facts.command.is_empty()
@@ -86,7 +87,12 @@ fn judge_capabilities(
     facts: &Facts,
     gathered: &mut Gathered<'_>,
 ) {
-    let needed = needed_capabilities(facts);
+    let mut needed = needed_capabilities(facts);
+    if hides_deeds(facts) {
+        // Whatever the part that was not read does, it may do this.
+        let hidden = ["terminal_exec", "file_read", "file_write", "file_delete", "network_outbound"];
+        needed.extend(hidden.map(|name| vec![name.to_owned()]));
+    }
     let named = |list: &[String], names: &[String]| {
         list.iter().any(|entry| names.iter().any(|name| same_capability(entry, name)))
     };
@@ -155,6 +161,11 @@ fn needed_capabilities(facts: &Facts) -> Vec<Vec<String>> {
     needed
 }
 
+/// Whether a part of a command line was not read at all, so that any command, path or host may be in it.
+fn hides_deeds(facts: &Facts) -> bool {
+    facts.unknown.iter().any(|unknown| is_unread(unknown))
+}
+
 /// Further capabilities that an action uses: a deny of one denies the action, but they need not be allowed.
 fn touched_capabilities(facts: &Facts) -> Vec<Vec<String>> {
     let mut touched = Vec::new();
@@ -188,8 +199,9 @@ fn own_section<'a>(document: &'a Document, name: &str, tool: &str) -> Option<&'a
 /// for writing files. They can forbid and ask; they do not allow.
 fn judge_deeds(document: &Document, input: &Input, answers: &dyn AnswerSource, gathered: &mut Gathered<'_>) {
     let facts = &input.facts;
-    let runs = facts.kind == ActionKind::ProcessExec || !facts.commands.is_empty();
-    for (does, tool) in [(runs, "shell"), (!facts.writes.is_empty(), "file_write")] {
+    let hides = hides_deeds(facts);
+    let runs = facts.kind == ActionKind::ProcessExec || !facts.commands.is_empty() || hides;
+    for (does, tool) in [(runs, "shell"), (!facts.writes.is_empty() || hides, "file_write")] {
         if !does || facts.tool == tool {
             continue;
         }
@@ -256,3 +268,6 @@ fn context_field(field: &str, input: &Input, answers: &dyn AnswerSource) -> Opti
 fn text(text: &str) -> Option<Json> {
     (!text.is_empty()).then(|| Json::from(text))
 }
+
+#[cfg(test)]
+mod tests;
