@@ -141,7 +141,7 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
         }
         "bind" if rest.iter().any(|word| word.text().starts_with('-')) => collector.note("code", name),
         "fc" => collector.note("code", name),
-        "set" if rest.iter().any(sets_history) => collector.note("history expansion", &join(rest)),
+        "set" if rest.iter().any(changes_reading) => collector.note("option of the shell", &join(rest)),
         "set" => {
             unknown_operands(collector, name, rest);
         }
@@ -150,11 +150,12 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
     true
 }
 
-/// Whether an operand of `set` may turn on history, whose `!` puts earlier text into a command line.
-fn sets_history(word: &Word) -> bool {
+/// Whether an operand of `set` changes how later text is read: with history, `!` puts earlier text into a line; with `-k`, assignments
+/// count wherever they are.
+fn changes_reading(word: &Word) -> bool {
     let text = word.text();
-    (text.starts_with('-') && !text.starts_with("--") && text.contains('H'))
-        || matches!(text.as_str(), "history" | "histexpand")
+    (text.starts_with('-') && !text.starts_with("--") && text.contains(['H', 'k']))
+        || matches!(text.as_str(), "history" | "histexpand" | "keyword")
 }
 
 /// Operands that are not known may turn out to be options.
@@ -255,6 +256,9 @@ fn compound(collector: &mut Collector, value: &Word) {
 
 /// Splits a word at the `=` of an assignment, which is not inside of an index.
 pub(super) fn split_assignment(word: &Word) -> (Word, Option<Word>) {
+    if let Some(split) = word.split_plain_assignment() {
+        return split;
+    }
     let marked = word.marked();
     let mut depth = 0_usize;
     for (index, (character, kind)) in marked.iter().enumerate() {

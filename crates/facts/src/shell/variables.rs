@@ -94,10 +94,16 @@ impl Variables {
                 notes.push(("value in arithmetic", name));
             }
         }
-        let integers = self.integers.iter().map(String::as_str).chain(NUMBERS.iter().copied());
-        let integers = integers
-            .filter(|name| self.others.contains(*name) || (self.references && self.integers.contains(*name)));
-        notes.extend(integers.map(|name| ("value in arithmetic", name.to_owned())));
+        let is_integer = |name: &str| self.integers.contains(name) || NUMBERS.contains(&name);
+        notes.extend(
+            self.others
+                .iter()
+                .filter(|name| is_integer(name))
+                .map(|name| ("value in arithmetic", name.clone())),
+        );
+        if self.references {
+            notes.extend(self.integers.iter().map(|name| ("value in arithmetic", name.clone())));
+        }
         notes.sort();
         notes.dedup();
         if self.quoted_expansions {

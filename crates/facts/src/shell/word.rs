@@ -176,6 +176,22 @@ impl Word {
         self.pieces.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
+    /// The name and the value of an assignment without an index, whose name is not quoted.
+    pub(super) fn split_plain_assignment(&self) -> Option<(Self, Option<Self>)> {
+        let ((Kind::Plain, first), rest) = self.pieces.split_first()? else { return None };
+        let (name, value) = first.split_once('=')?;
+        if name.contains('[') {
+            return None;
+        }
+        let name = Self::literal(name.strip_suffix('+').unwrap_or(name));
+        let mut pieces = Vec::with_capacity(self.pieces.len());
+        if !value.is_empty() {
+            pieces.push((Kind::Plain, value.to_owned()));
+        }
+        pieces.extend_from_slice(rest);
+        Some((name, Some(Self { pieces, quoted: true })))
+    }
+
     /// The characters with their kinds.
     pub(super) fn marked(&self) -> Vec<(char, Kind)> {
         self.pieces.iter().flat_map(|(kind, text)| text.chars().map(move |c| (c, *kind))).collect()

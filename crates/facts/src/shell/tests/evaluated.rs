@@ -100,6 +100,7 @@ fn values_that_are_evaluated_again_are_noted() {
         "RANDOM='a[$(b)]'",
         "BASH_ALIASES[x]=b",
         "set -o history",
+        "set -ek; command A=1 b",
         "enable -f x y",
     ] {
         assert!(is_noted(line), "{line}");
