@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_ledger::{Ledger, OpenError, Options, ReadError, Reader};
 use proctor_policy::document::Problem;
-use proctor_policy::policy::{Policy, Source};
+use proctor_policy::policy::{Policy, Source, sources_digest};
 use proctor_system::{RealPaths, SystemClock, SystemRandomness};
 
 use crate::owner::{self, OwnerError, RelayedDoor};
@@ -18,7 +19,7 @@ use crate::policy_files;
 use crate::relayed::OwnDenies;
 use crate::settings::{Durability, Settings};
 use crate::state_dir::{StateDir, StateDirError};
-use crate::{Engine, EngineError, Parts};
+use crate::{Engine, EngineError, Parts, PolicyGuard};
 use proctor_net::lines::{self, Line};
 
 /// Access to the ledger of a state directory: as its owner, or through the owner.
@@ -48,6 +49,8 @@ pub struct Opening<'a> {
     pub until: Option<Instant>,
     /// Denies that this process answered by itself since it last reached an owner.
     pub denies: OwnDenies,
+    /// Whether a weaker policy is loaded with an alarm, also where there are approvers.
+    pub loads_weaker: bool,
 }
 
 /// The mode of a connection that carries single commands; other modes are the names of doors.
@@ -212,7 +215,8 @@ impl Access {
                         (None, None) if opening.mode == COMMAND => Policy::closed(),
                         (None, _) => load_policy(settings)?,
                     };
-                    let engine = own(settings, &state, (ledger, policy), doors)?;
+                    let guard = policy_guard(&state, opening);
+                    let engine = own(settings, &state, (ledger, policy, guard), doors)?;
                     engine.ledger().note_unrecorded_many(opening.denies.count);
                     return Ok(Access::Owner(engine));
                 }
@@ -268,7 +272,7 @@ fn open_ledger(settings: &Settings, state: &StateDir, mode: &str) -> Result<Ledg
 fn own(
     settings: &Settings,
     state: &StateDir,
-    (ledger, policy): (Ledger, Policy),
+    (ledger, policy, guard): (Ledger, Policy, PolicyGuard),
     doors: impl FnOnce(&Arc<Engine>) -> Vec<Box<dyn RelayedDoor>>,
 ) -> Result<Arc<Engine>, AccessError> {
     let parts = Parts {
@@ -280,7 +284,7 @@ fn own(
         resolver: Some(Box::new(RealPaths)),
         answer: settings.answer,
     };
-    let engine = Arc::new(Engine::start(parts)?);
+    let engine = Arc::new(Engine::start_guarded(parts, guard)?);
     owner::listen(state, Arc::clone(&engine), doors(&engine), settings.policy.clone())?;
     Ok(engine)
 }
@@ -296,9 +300,21 @@ pub fn load_policy(settings: &Settings) -> Result<Policy, AccessError> {
     }
 }
 
+fn policy_guard(state: &StateDir, opening: &Opening<'_>) -> PolicyGuard {
+    PolicyGuard { approvers: (!opening.loads_weaker).then(|| state.approvers_file()) }
+}
+
+/// Digest of the policy of test runs: it is no file that somebody could change, so it is not compared with others.
+pub(crate) fn built_in_policy() -> Digest {
+    sources_digest(&test_runs_sources())
+}
+
+fn test_runs_sources() -> Vec<Source> {
+    vec![Source::document("policy of test runs", TEST_RUNS_POLICY)]
+}
+
 fn test_runs_policy() -> Result<Policy, AccessError> {
-    let source = Source::document("policy of test runs", TEST_RUNS_POLICY);
-    Policy::compile(vec![source]).map_err(AccessError::Policy)
+    Policy::compile(test_runs_sources()).map_err(AccessError::Policy)
 }
 
 enum ConnectError {

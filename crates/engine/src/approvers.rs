@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proctor_core::digest::Digest;
 use proctor_core::id::ApprovalId;
 use proctor_core::json::Json;
 use proctor_ledger::keys::{SecretKey, Trust};
@@ -30,6 +31,9 @@ pub enum CredentialError {
     /// The signed text is not an approval statement.
     #[error("not an approval statement")]
     NotAStatement,
+    /// The signed text does not accept a policy.
+    #[error("not a statement that accepts a policy")]
+    NotAnAcceptance,
     /// The statement is about another ledger.
     #[error("the statement is for ledger `{stated}`, this is `{here}`")]
     OtherLedger {
@@ -112,6 +116,48 @@ impl Statement {
     }
 }
 
+/// The statement by which an approver accepts a weaker policy. It names the record that the policy in force was loaded by, so that it is good for
+/// one change only: nobody can use it again after the policy was made stricter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyStatement {
+    /// The ledger's name.
+    pub ledger: String,
+    /// Sequence of the record of the policy that is replaced.
+    pub after: u64,
+    /// Digest of the policy that is replaced.
+    pub from: Digest,
+    /// Digest of the policy that is accepted.
+    pub to: Digest,
+}
+
+impl PolicyStatement {
+    /// The text that is signed.
+    pub fn text(&self) -> String {
+        let PolicyStatement { ledger, after, from, to } = self;
+        format!("proctor-policy/1\nledger {ledger}\nreplaces {after} {from}\naccepts {to}\n")
+    }
+
+    /// Reads the text; only the one spelling is accepted.
+    pub fn parse(text: &str) -> Option<PolicyStatement> {
+        let mut lines = text.lines();
+        let mut field = |name: &str| lines.next()?.strip_prefix(name).map(str::to_owned);
+        field("proctor-policy/1")?;
+        let ledger = field("ledger ")?;
+        let replaces = field("replaces ")?;
+        let (after, from) = replaces.split_once(' ')?;
+        let (after, from) = (after.parse().ok()?, from.parse().ok()?);
+        let statement = PolicyStatement { ledger, after, from, to: field("accepts ")?.parse().ok()? };
+        (statement.text() == text).then_some(statement)
+    }
+
+    /// The statement as a signed note.
+    pub fn sign(&self, key: &SecretKey) -> Result<String, CredentialError> {
+        let mut note = Note::new(self.text())?;
+        note.sign(key)?;
+        Ok(note.to_string())
+    }
+}
+
 /// A person's decision, checked: who signed what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalOrder {
@@ -143,19 +189,44 @@ impl ApproverKeys {
         Ok(ApproverKeys { ledger: ledger.to_owned(), trust })
     }
 
+    /// Whether the file names an approver.
+    pub fn names_somebody(&self) -> bool {
+        !self.trust.approvers.is_empty()
+    }
+
     /// Checks a signed statement: known approver, good signature, this ledger.
     pub fn check(&self, signed: &str) -> Result<ApprovalOrder, CredentialError> {
+        let (note, approver) = self.verified(signed)?;
+        let statement = Statement::parse(note.text()).ok_or(CredentialError::NotAStatement)?;
+        self.check_ledger(&statement.ledger)?;
+        Ok(ApprovalOrder { statement, approver, note: signed.to_owned() })
+    }
+
+    /// Checks a signed statement that accepts a policy. Returns it with the approver's name.
+    pub fn check_policy(&self, signed: &str) -> Result<(PolicyStatement, String), CredentialError> {
+        let (note, approver) = self.verified(signed)?;
+        let statement = PolicyStatement::parse(note.text()).ok_or(CredentialError::NotAnAcceptance)?;
+        self.check_ledger(&statement.ledger)?;
+        Ok((statement, approver))
+    }
+
+    /// The note, and the name of the approver that signed it.
+    fn verified(&self, signed: &str) -> Result<(Note, String), CredentialError> {
         let note = Note::parse(signed.as_bytes())?;
         if self.trust.approvers.is_empty() {
             return Err(CredentialError::NobodyRegistered);
         }
         let signer = self.trust.approvers.iter().find(|key| note.verify(key).is_ok());
         let Some(signer) = signer else { return Err(CredentialError::UnknownSigner) };
-        let statement = Statement::parse(note.text()).ok_or(CredentialError::NotAStatement)?;
-        if statement.ledger != self.ledger {
-            return Err(CredentialError::OtherLedger { stated: statement.ledger, here: self.ledger.clone() });
+        let name = signer.name().to_owned();
+        Ok((note, name))
+    }
+
+    fn check_ledger(&self, stated: &str) -> Result<(), CredentialError> {
+        if stated == self.ledger {
+            return Ok(());
         }
-        Ok(ApprovalOrder { statement, approver: signer.name().to_owned(), note: signed.to_owned() })
+        Err(CredentialError::OtherLedger { stated: stated.to_owned(), here: self.ledger.clone() })
     }
 }
 

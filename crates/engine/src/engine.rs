@@ -5,6 +5,7 @@ mod answer;
 mod approvals;
 mod budgets;
 mod once_keys;
+mod pinned;
 mod questions;
 mod queued;
 mod reload;
@@ -29,7 +30,6 @@ use proctor_core::time::Clock;
 use proctor_facts::PathResolver;
 use proctor_ledger::store::{Filter, Order};
 use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, StateRow, Wake};
-use proctor_policy::body::policy_body;
 use proctor_policy::judge::{Request, changed_args, judge};
 use proctor_policy::policy::Policy;
 use proctor_policy::prepare::prepare;
@@ -38,6 +38,7 @@ use proctor_policy::state::State;
 pub use agents::{AgentEvent, Notice};
 pub use answer::{Answer, add_details};
 pub use approvals::{ApprovalRefusal, Ask, find_ask};
+pub use pinned::{AcceptRefusal, PinnedPolicy, PolicyGuard, pinned_policy};
 pub use queued::QueuedRecords;
 pub use reload::Reload;
 pub use reports::{Ending, Event, Outcome, Report, RunReport, SIMULATED_APPROVAL, Spent};
@@ -107,6 +108,9 @@ pub struct Engine {
     notices: tokio::sync::broadcast::Sender<Notice>,
     /// Held from reading the policy's files until what they say is in force.
     reloading: Mutex<()>,
+    /// Decides whether a weaker policy may come into force.
+    guard: PolicyGuard,
+    pinned: Mutex<pinned::Pinned>,
 }
 
 struct Inner {
@@ -217,8 +221,14 @@ impl Inner {
 }
 
 impl Engine {
-    /// Puts the parts together, restores the state, and records the policy if it is not the one on record.
+    /// Puts the parts together, restores the state, and records the policy if it is not the one on record. A weaker policy than that is loaded,
+    /// with an alarm.
     pub fn start(parts: Parts) -> Result<Engine, EngineError> {
+        Engine::start_guarded(parts, PolicyGuard::default())
+    }
+
+    /// [`Engine::start`] with approvers: where there are some, the policy on record stays in force until one of them accepts a weaker one.
+    pub fn start_guarded(parts: Parts, guard: PolicyGuard) -> Result<Engine, EngineError> {
         let inner = Inner::restore(&parts.ledger)?;
         let engine = Engine {
             ledger: parts.ledger,
@@ -234,10 +244,10 @@ impl Engine {
             decided: tokio::sync::watch::Sender::new(0),
             notices: tokio::sync::broadcast::Sender::new(agents::NOTICES),
             reloading: Mutex::default(),
+            guard,
+            pinned: Mutex::default(),
         };
-        if engine.recorded_policy()? != Some(engine.policy().digest()) {
-            engine.record_policy(&engine.policy())?;
-        }
+        engine.begin_policy()?;
         Ok(engine)
     }
 
@@ -589,26 +599,6 @@ impl Engine {
     /// Waits for the alarm about a malformed message, and answers deny.
     pub async fn malformed_refused(&self, queued: QueuedRecords, reason: &str, wait: Wait) -> Answer {
         self.refused(queued, "malformed", reason, wait).await
-    }
-
-    fn record_policy(&self, policy: &Policy) -> Result<(), EngineError> {
-        let mut envelope = self.envelope(RecordKind::Policy);
-        envelope.policy = Some(policy.digest());
-        envelope.code = if policy.weakenings().is_empty() { "loaded" } else { "loaded_weaker" }.to_owned();
-        let recorded = self.record_all(vec![RecordDraft::new(envelope, Some(policy_body(policy)))]);
-        recorded.map(|_| ()).map_err(EngineError::PolicyNotRecorded)
-    }
-
-    /// The digest of the last policy on record.
-    fn recorded_policy(&self) -> Result<Option<proctor_core::digest::Digest>, EngineError> {
-        let filter = Filter { kinds: vec![RecordKind::Policy], ..Filter::default() };
-        for record in self.ledger.reader().records(filter, Order::Descending) {
-            let record = record?;
-            if record.envelope.code.starts_with("loaded") {
-                return Ok(record.envelope.policy);
-            }
-        }
-        Ok(None)
     }
 
     /// Commits everything that is queued, signs a checkpoint, and ends the writer. Returns the number of denies that were answered

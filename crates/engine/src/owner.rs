@@ -14,6 +14,7 @@ use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_ledger::NotRecorded;
 use proctor_ledger::note::{NoteError, NoteSignature};
+use proctor_policy::body::sources_of;
 use proctor_system::private::{self, PrivateError};
 
 use crate::access::{local_caller, read_json};
@@ -23,7 +24,7 @@ use crate::policy_watch;
 use crate::relayed::{OwnDenies, RelayConnection, RelayConnections};
 use crate::settings::Durability;
 use crate::state_dir::StateDir;
-use crate::{ApprovalRefusal, Engine, EngineError, Report, Spent};
+use crate::{AcceptRefusal, ApprovalRefusal, Engine, EngineError, Report, Spent};
 
 /// Relays of doors at a time; more are refused.
 const MAX_RELAYS: usize = 64;
@@ -133,6 +134,9 @@ pub enum CommandError {
     /// The approval was not decided.
     #[error(transparent)]
     Approval(#[from] ApprovalRefusal),
+    /// The policy was not accepted.
+    #[error(transparent)]
+    Policy(#[from] AcceptRefusal),
     /// The order was not carried out.
     #[error(transparent)]
     Order(#[from] OrderError),
@@ -331,7 +335,9 @@ impl Owner {
             return Err(HandshakeError::Durability { pid: std::process::id() });
         }
         let Some(asked) = hello.get("policy").and_then(Json::as_str) else { return Ok(()) };
-        let is_other = || asked != self.engine.policy().digest().to_string();
+        // A relay that has read a weaker policy is served under the one that stays in force.
+        let waits = || self.engine.waiting_policy().is_some_and(|waiting| waiting.to_string() == asked);
+        let is_other = || asked != self.engine.policy().digest().to_string() && !waits();
         // The files may have changed since the last look.
         if is_other()
             && let Some(path) = &self.policy
@@ -388,6 +394,7 @@ pub fn run(command: &Json, state: &StateDir, engine: &Engine) -> Result<Json, Co
     let by = format!("uid:{uid}");
     match text("op") {
         "approve" => approve(text("signed"), state, engine),
+        "accept_policy" => accept_policy(command, state, engine),
         "erase" => {
             let sequence = engine.erase(number(command, "seq")?, text("by"), text("reason"))?;
             Ok(Json::object().with("seq", sequence))
@@ -428,6 +435,18 @@ fn approve(signed: &str, state: &StateDir, engine: &Engine) -> Result<Json, Comm
         .with("approval_id", order.statement.approval.to_string())
         .with("verdict", order.statement.decision.word())
         .with("approver", order.approver)
+        .with("seq", sequence))
+}
+
+fn accept_policy(command: &Json, state: &StateDir, engine: &Engine) -> Result<Json, CommandError> {
+    let keys = ApproverKeys::read(&state.approvers_file(), engine.ledger().key().name())?;
+    let signed = command.get("signed").and_then(Json::as_str).unwrap_or_default();
+    let sources = sources_of(command)
+        .map_err(|_| CommandError::Member { member: "sources", problem: "cannot be read" })?;
+    let (approver, sequence) = engine.accept_policy(signed, sources, &keys)?;
+    Ok(Json::object()
+        .with("policy", engine.policy().digest().to_string())
+        .with("approver", approver)
         .with("seq", sequence))
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proctor_policy::document::{Module, Position, Problem, read_document};
 use proctor_policy::policy::{Policy, Source, SourceRole, module_name};
-use proctor_system::describe;
+use proctor_system::{describe, trusted};
 use rustix::fs::{Mode, OFlags};
 
 /// The most bytes of a source that are read; documents have a lower limit of their own.
@@ -38,8 +38,13 @@ pub fn load(path: &Path) -> Result<Policy, Vec<Problem>> {
 pub fn read_sources(path: &Path) -> Result<Vec<Source>, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut sources = Vec::new();
+    refuse_untrusted(path)?;
     for file in document_files(path)? {
         let name = file.to_string_lossy().into_owned();
+        if let Err(untrusted) = refuse_untrusted(&file) {
+            problems.extend(untrusted);
+            continue;
+        }
         // The policy itself may be a pipe (`--policy <(…)`). What lies in a folder is read again and again, and must not block.
         let read = if file == path { read_bounded(&file) } else { read_regular(&file) };
         match read {
@@ -60,6 +65,10 @@ pub fn read_sources(path: &Path) -> Result<Vec<Source>, Vec<Problem>> {
             if modules.iter().any(|known| known.role == role && known.name == name) {
                 continue;
             }
+            if let Err(untrusted) = refuse_untrusted(Path::new(&name)) {
+                problems.extend(untrusted);
+                continue;
+            }
             match read_regular(Path::new(&name)) {
                 Ok(bytes) => modules.push(Source { role, name, bytes }),
                 Err(problem) => problems.push(Problem {
@@ -75,6 +84,11 @@ pub fn read_sources(path: &Path) -> Result<Vec<Source>, Vec<Problem>> {
     }
     sources.extend(modules);
     Ok(sources)
+}
+
+/// Refuses a file that other users could change.
+fn refuse_untrusted(path: &Path) -> Result<(), Vec<Problem>> {
+    trusted::check(path).map_err(|untrusted| vec![problem_in(&path.to_string_lossy(), untrusted.to_string())])
 }
 
 fn document_files(path: &Path) -> Result<Vec<PathBuf>, Vec<Problem>> {

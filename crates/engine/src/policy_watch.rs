@@ -57,7 +57,10 @@ pub(crate) fn look_again(path: &Path, engine: &Engine) {
 fn reload(path: &Path, engine: &Engine) -> Reload {
     let _reload = engine.begin_reload();
     match policy_files::read_sources(path) {
-        Ok(sources) if sources_digest(&sources) == engine.policy().digest() => Reload::Unchanged,
+        Ok(sources) if sources_digest(&sources) == engine.policy().digest() => {
+            engine.unchanged();
+            Reload::Unchanged
+        }
         Ok(sources) => engine.reload(Policy::compile(sources)),
         Err(problems) => engine.reload(Err(problems)),
     }
@@ -76,6 +79,16 @@ fn report(outcome: &Reload, engine: &Engine) {
             log::info!("the changed policy is refused, {} stays in force:", engine.policy().digest());
             for problem in problems {
                 log::info!("{problem}");
+            }
+        }
+        Reload::Weaker(changes) if changes.is_empty() => {}
+        Reload::Weaker(changes) => {
+            let in_force = engine.policy().digest();
+            log::warn!(
+                "the changed policy is weaker, so {in_force} stays in force until `proctor policy accept`:"
+            );
+            for change in changes {
+                log::warn!("{change}");
             }
         }
         Reload::NotRecorded(problem) => log::info!("the changed policy is not in force: {problem}"),

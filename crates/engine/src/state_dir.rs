@@ -41,6 +41,20 @@ pub enum StateDirError {
         /// Name of the missing file.
         file: &'static str,
     },
+    /// The ledger that the settings name is not in the directory.
+    #[error(
+        "{}: the ledger `{origin}`, which `proctor.toml` names, is not here ({found}): restore it; to leave it behind and begin a new one, \
+         remove `origin` and `state` from `proctor.toml` and run `proctor init`, or name a new state directory with `--state`",
+        path.display()
+    )]
+    OriginLost {
+        /// The state directory.
+        path: PathBuf,
+        /// The origin in the settings.
+        origin: String,
+        /// What is found in place of it.
+        found: String,
+    },
     /// The path of the directory leads to something else.
     #[error("{}: this is {found}, and no state directory: name another with `--state`", path.display())]
     NotAFolder {
@@ -115,6 +129,25 @@ impl StateDir {
     /// The socket on which the owner listens for other `proctor` processes.
     pub fn socket(&self) -> PathBuf {
         self.0.join("run").join("owner.sock")
+    }
+
+    /// Refuses a directory without the ledger of this origin: a new one would hide that the old one is gone.
+    pub fn check_origin(&self, origin: &str) -> Result<(), StateDirError> {
+        let lost = |found: String| {
+            Err(StateDirError::OriginLost { path: self.0.clone(), origin: origin.to_owned(), found })
+        };
+        // A link to the keys of another user is found by reading them.
+        if !self.exists() {
+            return lost("there is no ledger".to_owned());
+        }
+        let name = self.key()?.verifier_key().name().to_owned();
+        if name != origin {
+            return lost(format!("the ledger is `{name}`"));
+        }
+        if !self.0.join(DATABASE_FILE).exists() && !self.marker_file().exists() {
+            return lost("its keys are, but `ledger.db` is not".to_owned());
+        }
+        Ok(())
     }
 
     /// Creates the directory with fresh keys, if it has none. True if they were made. Keys without their ledger, and a ledger without

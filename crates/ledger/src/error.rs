@@ -16,6 +16,17 @@ pub enum StoreError {
     /// Reading or writing failed.
     #[error("the ledger could not be read or written: {0}")]
     Io(String),
+    /// A file of the open ledger was removed, replaced or cut.
+    #[error(
+        "the ledger was changed behind its back: `{}` {what}; stop this process, put the ledger back, and start again",
+        path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// Difference from the file that was opened.
+        what: String,
+    },
 }
 
 impl From<rusqlite::Error> for StoreError {

@@ -4,6 +4,7 @@
 //! checkpoints come in finished. A store only has to keep them, all of a [`Batch`] or nothing of it.
 
 mod connection;
+mod identity;
 pub(crate) mod index;
 mod query;
 mod read;
@@ -123,6 +124,11 @@ pub trait Store: Send + Sync {
     /// Truncates the write-ahead log, so that no erased body is left in it; false if a reader prevented it and it has
     /// to be tried again.
     fn purge(&self) -> Result<bool, StoreError>;
+
+    /// Whether the files of the store are still those that were opened.
+    fn check_files(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// A reader that sees every commit that has returned.
     fn reader(&self) -> Arc<dyn StoreReader>;

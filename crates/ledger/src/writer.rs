@@ -337,6 +337,14 @@ impl Ledger {
         self.queue.note_unrecorded(count);
     }
 
+    /// Whether records can be written: the ledger is open, and its files are those that were opened.
+    pub fn check(&self) -> Result<(), NotRecorded> {
+        if self.is_closed() {
+            return Err(NotRecorded::Closed);
+        }
+        self.store.check_files().map_err(|error| NotRecorded::Failed(error.to_string()))
+    }
+
     /// Whether the ledger is finished: nothing can be appended any more, and denies are not counted.
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()

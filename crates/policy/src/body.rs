@@ -27,18 +27,24 @@ pub fn decision_body(read_set: &ReadSet, decision: &Decision) -> Vec<u8> {
 
 /// The body of a policy's record: every source, whole.
 pub fn policy_body(policy: &Policy) -> Vec<u8> {
-    let sources = policy.sources().iter().map(|source| {
+    policy_json(policy).to_string().into_bytes()
+}
+
+/// The members that every policy's record has.
+pub fn policy_json(policy: &Policy) -> Json {
+    let weakenings = policy.weakenings().into_iter().map(Json::from).collect::<Vec<_>>();
+    Json::object().with("sources", sources_json(policy.sources())).with("weakenings", weakenings)
+}
+
+/// The JSON form of sources.
+pub fn sources_json(sources: &[Source]) -> Json {
+    let sources = sources.iter().map(|source| {
         Json::object()
             .with("role", source.role.word())
             .with("name", source.name.as_str())
             .with("text", String::from_utf8_lossy(&source.bytes).into_owned())
     });
-    let weakenings = policy.weakenings().into_iter().map(Json::from).collect::<Vec<_>>();
-    Json::object()
-        .with("sources", sources.collect::<Vec<_>>())
-        .with("weakenings", weakenings)
-        .to_string()
-        .into_bytes()
+    Json::from(sources.collect::<Vec<_>>())
 }
 
 /// A body from which no policy can be compiled.
@@ -60,8 +66,12 @@ pub enum PolicyBodyError {
 
 /// Compiles the policy that a policy record's body holds.
 pub fn policy_from_body(body: &[u8]) -> Result<Policy, PolicyBodyError> {
-    let value = Json::parse(body)?;
-    let sources = value.get("sources").and_then(Json::as_array).ok_or(PolicyBodyError::NoSources)?;
+    Policy::compile(sources_of(&Json::parse(body)?)?).map_err(PolicyBodyError::Policy)
+}
+
+/// The sources in the member `sources` of an object.
+pub fn sources_of(object: &Json) -> Result<Vec<Source>, PolicyBodyError> {
+    let sources = object.get("sources").and_then(Json::as_array).ok_or(PolicyBodyError::NoSources)?;
     let sources: Option<Vec<Source>> = sources
         .iter()
         .map(|source| {
@@ -69,7 +79,7 @@ pub fn policy_from_body(body: &[u8]) -> Result<Policy, PolicyBodyError> {
             Some(Source::module(SourceRole::from_word(text("role")?)?, text("name")?, text("text")?))
         })
         .collect();
-    Policy::compile(sources.ok_or(PolicyBodyError::Source)?).map_err(PolicyBodyError::Policy)
+    sources.ok_or(PolicyBodyError::Source)
 }
 
 /// The JSON form of a decision.

@@ -4,6 +4,7 @@
 mod anomalies;
 mod approval;
 mod limits;
+pub(crate) use anomalies::strength as response_strength;
 pub(crate) use limits::{Payer, window_start};
 mod changes;
 mod requested;
@@ -60,7 +61,7 @@ pub struct Evaluation {
 }
 
 /// Default timeout of an approval: 300 seconds.
-const APPROVAL_SECONDS: u32 = 300;
+pub(crate) const APPROVAL_SECONDS: u32 = 300;
 
 /// The rule that an alarm about an anomaly belongs to; none for other alarms.
 ///

@@ -8,6 +8,7 @@
 //! assert_eq!(policy.rule_count(), 1);
 //! ```
 
+pub mod comparison;
 pub mod condition;
 pub mod document;
 pub mod duration;

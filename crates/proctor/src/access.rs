@@ -7,6 +7,7 @@ use proctor_door_gate::{RelayedGate, RelayedRuns};
 use proctor_engine::Engine;
 use proctor_engine::access::{self, AccessError, Opening, Relay};
 use proctor_engine::owner::RelayedDoor;
+use proctor_engine::state_dir::StateDir;
 use proctor_flow::run::RelayedJobs;
 
 use crate::config::Config;
@@ -43,8 +44,12 @@ impl Access {
 
     /// [`Access::open`] with a time limit, for a process that may have denies to tell the owner of.
     pub fn open_within(config: &Config, opening: &Opening<'_>) -> Result<Access, AccessError> {
+        if let Some(origin) = &config.origin {
+            StateDir::new(&config.engine.state).check_origin(origin)?;
+        }
         let mut ahp = None;
-        let opened = access::Access::open_within(&config.engine, opening, |engine| {
+        let opening = Opening { loads_weaker: config.loads_weaker, ..opening.clone() };
+        let opened = access::Access::open_within(&config.engine, &opening, |engine| {
             let door = AhpDoor::new(Arc::clone(engine), config.ahp.clone());
             ahp = Some(door.clone());
             let (gate, runs) = (RelayedGate(Arc::clone(engine)), RelayedRuns(Arc::clone(engine)));

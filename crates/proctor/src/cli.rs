@@ -18,7 +18,7 @@ pub use self::agents::{AgentCommand, OpArgs, OpCommand, OrderArgs};
 pub use self::approvals::{ApproveCommand, ApproverDecisionArgs};
 pub use self::assertions::AssertArgs;
 pub use self::atp::AtpCommand;
-pub use self::policy::{ActionArgs, PolicyCommand};
+pub use self::policy::{AcceptArgs, ActionArgs, PolicyCommand};
 pub use self::records::{AuditCommand, FilterArgs, SessionCommand};
 pub use self::serving::{AhpArgs, AssemblyArgs, AssemblyModeArg, InitArgs, ServeArgs, Starter};
 pub use self::testing::{LAST, RunsCommand, SandboxArg, TestArgs};

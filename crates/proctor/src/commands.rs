@@ -15,6 +15,7 @@ mod init;
 mod manifest;
 pub mod names;
 mod policy;
+mod policy_accept;
 mod policy_test;
 mod records;
 mod runs;

@@ -9,6 +9,7 @@ use proctor_door_assembly::{AssemblyMode, AssemblySettings};
 use proctor_engine::access::local_caller;
 use proctor_engine::settings::{Durability as LedgerDurability, Settings as EngineSettings, file};
 use proctor_engine::tokens::{self, TokenError, TokenTable};
+use proctor_system::trusted::{self, UntrustedPath};
 use serde::Deserialize;
 
 use crate::cli::{AhpArgs, AssemblyArgs};
@@ -18,6 +19,7 @@ use crate::cli::{AhpArgs, AssemblyArgs};
 #[serde(deny_unknown_fields)]
 struct File {
     state: Option<PathBuf>,
+    origin: Option<String>,
     policy: Option<PathBuf>,
     durability: Option<Durability>,
     agent: Option<String>,
@@ -135,6 +137,10 @@ pub struct Config {
     pub engine: EngineSettings,
     /// Whether a flag, a variable or the file names the state directory. Otherwise it is the default one.
     pub state_is_named: bool,
+    /// Origin of the ledger that the file names, if its state directory is the one in use.
+    pub origin: Option<String>,
+    /// Whether a weaker policy is loaded with an alarm, also where there are approvers.
+    pub loads_weaker: bool,
     /// File of trusted keys.
     pub trusted: Option<PathBuf>,
     /// The file that was read.
@@ -168,6 +174,9 @@ pub enum ConfigError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// Other users could change the file.
+    #[error(transparent)]
+    Untrusted(#[from] UntrustedPath),
     /// The file is not TOML, or not with these keys: one line for each mistake.
     #[error("{}", .0.join("; "))]
     File(Vec<String>),
@@ -361,6 +370,8 @@ impl Config {
             tls,
             ahp,
             state_is_named: state.is_some(),
+            origin: file.origin.filter(|_| overrides.state.is_none()),
+            loads_weaker: false,
             engine: EngineSettings {
                 state: state.unwrap_or_else(|| base.join(".proctor")),
                 policy: place(&overrides.policy, &file.policy),
@@ -380,6 +391,7 @@ impl Config {
 }
 
 fn read(path: &Path) -> Result<File, ConfigError> {
+    trusted::check(path)?;
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
     file::read(&text).map_err(|mistakes| {
@@ -428,6 +440,20 @@ mod tests {
             std::fs::write(&file, format!("[{door}]\nanswer_ms = 0\n")).unwrap();
             assert!(load().unwrap_err().contains(&format!("`{door}.answer_ms` is 0")));
         }
+    }
+
+    #[test]
+    fn settings_that_other_users_can_change_are_refused_wherever_they_are_found() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a/b");
+        std::fs::create_dir_all(&inner).unwrap();
+        let file = folder.path().join("proctor.toml");
+        std::fs::write(&file, "").unwrap();
+        Config::load(&inner, &Overrides::default()).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+        let error = Config::load(&inner, &Overrides::default()).unwrap_err().to_string();
+        assert!(error.contains("proctor.toml") && error.contains("chmod go-w"), "{error}");
     }
 
     #[test]

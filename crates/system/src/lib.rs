@@ -1,6 +1,7 @@
 //! The operating system's side of Proctor's interfaces: clock, randomness, path resolution, and files that only their owner can read.
 
 pub mod private;
+pub mod trusted;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

@@ -92,6 +92,10 @@ impl Store for FaultyStore {
         self.inner.purge()
     }
 
+    fn check_files(&self) -> Result<(), StoreError> {
+        self.inner.check_files()
+    }
+
     fn reader(&self) -> Arc<dyn StoreReader> {
         self.inner.reader()
     }

@@ -17,6 +17,8 @@ pub enum Reload {
     Loaded,
     /// The old policy stays.
     Refused(Vec<Problem>),
+    /// The new policy is weaker, by these changes: the old one stays until an approver accepts it. Empty if that was told before.
+    Weaker(Vec<String>),
     /// The ledger did not take the record, so the old policy stays.
     NotRecorded(EngineError),
 }
@@ -31,16 +33,11 @@ impl Engine {
     /// Puts a freshly read policy into force.
     pub fn reload(&self, read: Result<Policy, Vec<Problem>>) -> Reload {
         match read {
-            Ok(policy) if policy.digest() == self.policy().digest() => Reload::Unchanged,
-            Ok(policy) => match self.record_policy(&policy) {
-                // Recorded first: no decision may rest on a policy that the ledger does not hold.
-                Ok(()) => {
-                    self.policy.store(std::sync::Arc::new(policy));
-                    self.publish(super::Notice::Policy);
-                    Reload::Loaded
-                }
-                Err(problem) => Reload::NotRecorded(problem),
-            },
+            Ok(policy) if policy.digest() == self.policy().digest() => {
+                self.unchanged();
+                Reload::Unchanged
+            }
+            Ok(policy) => self.load(policy).unwrap_or_else(Reload::NotRecorded),
             Err(problems) => {
                 self.record_refusal(&problems);
                 Reload::Refused(problems)

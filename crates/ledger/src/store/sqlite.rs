@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::connection::{Access, open_connection, set_durability};
+use super::identity::DatabaseFiles;
 use super::index::IndexWriter;
 use super::schema::{DATABASE_FILE, to_sql};
 use super::{Batch, Durability, SqliteReader, Store, StoreReader};
@@ -15,6 +16,7 @@ use crate::error::StoreError;
 /// The ledger in one SQLite file.
 pub struct SqliteStore {
     writing: Mutex<Writing>,
+    files: DatabaseFiles,
     reader: Arc<SqliteReader>,
     durability: Durability,
 }
@@ -32,9 +34,11 @@ impl SqliteStore {
     pub fn open(dir: &Path, durability: Durability) -> Result<SqliteStore, StoreError> {
         let path = dir.join(DATABASE_FILE);
         let connection = open_connection(&path, Access::Write(durability))?;
+        let files = DatabaseFiles::of(&path)?;
         let reader = Arc::new(SqliteReader::at(path));
         Ok(SqliteStore {
             writing: Mutex::new(Writing { connection, index: None, remains: false }),
+            files,
             reader,
             durability,
         })
@@ -67,6 +71,7 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.files.check()?;
         if writing.remains && truncate_log(&writing.connection).is_ok_and(|done| done) {
             writing.remains = false;
         }
@@ -82,12 +87,21 @@ impl Store for SqliteStore {
         if once_more {
             set_durability(&writing.connection, Durability::Process)?;
         }
-        result
+        // Compared once more: files that were taken away during the commit do not hold it.
+        result.and(self.files.written())
     }
 
     fn purge(&self) -> Result<bool, StoreError> {
         let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        truncate_log(&writing.connection)
+        // Emptying the log must not hide that it was cut before.
+        self.files.check()?;
+        let truncated = truncate_log(&writing.connection)?;
+        self.files.written()?;
+        Ok(truncated)
+    }
+
+    fn check_files(&self) -> Result<(), StoreError> {
+        self.files.check_presence()
     }
 
     fn reader(&self) -> Arc<dyn StoreReader> {

@@ -17,6 +17,7 @@ mod bundle;
 mod damage;
 mod erase;
 mod faults;
+mod files;
 mod permits;
 mod read;
 mod read_only;

@@ -254,7 +254,8 @@ fn strictest<'a>(
     found
 }
 
-const fn strength(response: Response) -> u8 {
+/// Order of responses.
+pub(crate) const fn strength(response: Response) -> u8 {
     match response {
         Response::Alarm => 0,
         Response::Ask => 1,

@@ -24,12 +24,30 @@ pub enum PolicyCommand {
         /// The file of cases.
         file: PathBuf,
     },
+    /// Accept a weaker policy with an approver's credential. Until then the one on record stays in force.
+    #[command(
+        after_help = "Example:\n  proctor policy accept --dry-run\n  proctor policy accept --credential ~/approver.key"
+    )]
+    Accept(AcceptArgs),
     /// Scan the text on stdin for secrets, and print it redacted.
     #[command(after_help = "Example:\n  proctor policy scan < notes.txt")]
     Scan,
     /// Print the JSON Schema of policy documents.
     #[command(after_help = "Example:\n  proctor policy schema > policy.schema.json")]
     Schema,
+}
+
+#[derive(Debug, Args)]
+pub struct AcceptArgs {
+    /// The approver's credential (default: the one that `init` made).
+    #[arg(long, env = "PROCTOR_CREDENTIAL", value_name = "FILE")]
+    pub credential: Option<PathBuf>,
+    /// Accept only the policy with this digest, as `--dry-run` printed it.
+    #[arg(long)]
+    pub digest: Option<String>,
+    /// Show what is weaker, and accept nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]

@@ -23,7 +23,8 @@ pub(super) fn run(context: &Context) -> Outcome {
     let stream = Arc::new(Stream::new(caller, config.engine.answer));
     stop_on_signals(&stream).map_err(|error| Failure::from(error.to_string()))?;
     let reopen = |until, denies: &_| {
-        let opening = Opening { mode: GATE, until: Some(until), denies: Clone::clone(denies) };
+        let opening =
+            Opening { mode: GATE, until: Some(until), denies: Clone::clone(denies), ..Opening::default() };
         open(context, &opening).map_err(|failure| Unopened(failure.lines.join("; ")))
     };
     match stream.serve(first, reopen, std::io::stdin().lock(), std::io::stdout()) {

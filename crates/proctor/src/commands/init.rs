@@ -1,9 +1,13 @@
 //! `proctor init`: state directory, configuration, starter policy and approver credential.
 
+mod undo;
+
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use proctor_core::digest::Digest;
 use proctor_core::json::Json;
 use proctor_core::random::Randomness;
 use proctor_facts::path::absolute;
@@ -16,47 +20,62 @@ use crate::output;
 use proctor_engine::state_dir::{StateDir, read_key};
 use proctor_system::SystemRandomness;
 use proctor_system::private;
+use undo::Undo;
 
 const STRICT: &str = include_str!("../../../../schemas/examples/strict.yaml");
 const BALANCED: &str = include_str!("../../../../schemas/examples/balanced.yaml");
 const AUDIT_ONLY: &str = include_str!("../../../../schemas/examples/audit-only.yaml");
 
 pub(super) fn run(context: &Context, directory: &Path, arguments: &InitArgs) -> Outcome {
-    let state = StateDir::new(&context.config.engine.state);
-    let mut did = Vec::new();
-    if state.create(&SystemRandomness)? {
-        did.push(format!("made state directory {}", state.path().display()));
+    refuse_below(context, directory)?;
+    let mut settings = context.config.engine.clone();
+    if !context.config.state_is_named && context.config.file.is_none() {
+        settings.state = usual_state(directory)?;
     }
-    proctor_engine::access::create_ledger(&context.config.engine)?;
-    let policy = directory.join("policy.yaml");
-    if write_new(&policy, starter(arguments.starter))? {
-        did.push(format!("wrote {} ({})", policy.display(), starter_name(arguments.starter)));
-    }
-    if context.config.file.is_none() {
-        let file = directory.join("proctor.toml");
-        // Relative where it can be, so that the folder can be moved.
-        let own = state.path().strip_prefix(directory).unwrap_or(state.path());
-        let settings = format!(
-            "# Settings of Proctor for this folder and those below it. Flags and PROCTOR_… variables override them.\n\
-             state = {}\npolicy = \"policy.yaml\"\n",
-            Json::from(own.to_string_lossy().as_ref())
-        );
-        if write_new(&file, &settings)? {
-            did.push(format!("wrote {}", file.display()));
-        }
+    let state = StateDir::new(&settings.state);
+    if let Some(origin) = &context.config.origin {
+        state.check_origin(origin)?;
     }
     let credential = match &arguments.credential {
         Some(file) => directory.join(file),
         None => default_credential()?,
     };
+    let mut undo = Undo::default();
+    let mut did = Vec::new();
+    // A directory that has keys may be in use by its owner, whose files must not be taken for ours.
+    if !state.exists() {
+        undo.folder(state.path());
+    }
+    if state.create(&SystemRandomness)? {
+        did.push(format!("made state directory {}", state.path().display()));
+    } else {
+        did.push(format!("found state directory {}", state.path().display()));
+    }
+    proctor_engine::access::create_ledger(&settings)?;
+    let policy = directory.join("policy.yaml");
+    undo.file(&policy);
+    if write_new(&policy, starter(arguments.starter))? {
+        did.push(format!("wrote {} ({})", policy.display(), starter_name(arguments.starter)));
+    } else {
+        did.push(format!("kept {}", policy.display()));
+    }
+    let key = state.key()?.verifier_key().clone();
+    if context.config.file.is_none() {
+        let file = directory.join("proctor.toml");
+        undo.file(&file);
+        if write_new(&file, &settings_text(&state, directory, key.name()))? {
+            did.push(format!("wrote {}", file.display()));
+        }
+    }
+    undo.file(&credential);
     let approver = make_credential(&credential, arguments.approver.as_deref(), &state, directory, &mut did)?;
-    let key = state.key()?.verifier_key().to_string();
+    undo.keep();
     if context.json {
         output::data(
             Json::object()
                 .with("state", state.path().display().to_string())
                 .with("policy", policy.display().to_string())
-                .with("ledger", key)
+                .with("ledger", key.to_string())
                 .with("credential", credential.display().to_string())
                 .with("approver", approver.verifier_key().to_string()),
         )?;
@@ -69,6 +88,53 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &InitArgs) -> 
     output::data(format!("approver  {}", approver.verifier_key()))?;
     output::data("next: echo '{\"tool\":\"bash\",\"args\":{\"command\":\"ls\"}}' | proctor gate")?;
     Ok(OK)
+}
+
+/// Refuses a folder below one with settings: those hold here too, and a second state directory would hide from them what happens here.
+fn refuse_below(context: &Context, directory: &Path) -> Result<(), Failure> {
+    let Some(file) = context.config.file.as_deref() else { return Ok(()) };
+    match file.parent() {
+        Some(folder) if folder != directory => Err(Failure::from(format!(
+            "{} holds for this folder too: run `proctor init` in {}, or make the new folder elsewhere",
+            file.display(),
+            folder.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// State directory of a folder without settings: outside of it, so that neither an agent that works there nor `git clean` takes the ledger
+/// away. One that is inside already stays in use.
+fn usual_state(directory: &Path) -> Result<PathBuf, Failure> {
+    let inside = directory.join(".proctor");
+    if StateDir::new(&inside).exists() {
+        return Ok(inside);
+    }
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))
+        .ok_or_else(|| Failure::from("neither XDG_STATE_HOME nor HOME is set: use `--state FOLDER`"))?;
+    let real = directory.canonicalize().map_err(|error| Failure::io(directory, &error))?;
+    let is_plain = |character: &char| character.is_ascii_alphanumeric() || "-_.".contains(*character);
+    let name = real.file_name().unwrap_or_default().to_string_lossy();
+    let name: String = name.chars().filter(is_plain).take(40).collect();
+    let digest = Digest::of(real.as_os_str().as_encoded_bytes()).to_string();
+    let digest: String = digest.chars().take(12).collect();
+    Ok(base.join("proctor").join(format!("{}-{digest}", if name.is_empty() { "folder" } else { &name })))
+}
+
+fn settings_text(state: &StateDir, directory: &Path, origin: &str) -> String {
+    // Relative where it can be, so that the folder can be moved.
+    let own = state.path().strip_prefix(directory).unwrap_or(state.path());
+    format!(
+        "# Settings of Proctor for this folder and those below it. Flags and PROCTOR_… variables override them.\n\
+         state = {}\n\
+         # The ledger that has to be there: when it is gone, Proctor refuses to begin another one.\n\
+         origin = {}\n\
+         policy = \"policy.yaml\"\n",
+        Json::from(own.to_string_lossy().as_ref()),
+        Json::from(origin)
+    )
 }
 
 /// The starter policy's text.
@@ -162,7 +228,8 @@ fn register(key: &SecretKey, state: &StateDir) -> Result<(), Failure> {
 
 /// Writes a file that is not there yet. True if it was written.
 fn write_new(file: &Path, text: &str) -> Result<bool, Failure> {
-    let opened = fs::OpenOptions::new().write(true).create_new(true).open(file);
+    // Never writable for others, whatever the umask says: such a file would be refused.
+    let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(file);
     let describe = |error: std::io::Error| Failure::io(file, &error);
     match opened {
         Ok(mut handle) => handle.write_all(text.as_bytes()).map(|()| true).map_err(describe),

@@ -17,7 +17,7 @@ use proctor_policy::scan::{Scanner, redact};
 use proctor_policy::state::State;
 
 use super::action_args::{self, Described};
-use super::{Context, policy_test};
+use super::{Context, policy_accept, policy_test};
 use crate::cli::{ActionArgs, PolicyCommand};
 use crate::failure::{CHECKS_FAILED, DENIED, Failure, OK, Outcome, UNDECIDED};
 use crate::output;
@@ -32,6 +32,7 @@ pub(super) fn run(context: &Context, command: PolicyCommand) -> Outcome {
         PolicyCommand::Check(arguments) => check(context, &arguments),
         PolicyCommand::Explain(arguments) => explain(context, &arguments),
         PolicyCommand::Test { file } => policy_test::run(context, &file),
+        PolicyCommand::Accept(arguments) => policy_accept::run(context, &arguments),
         PolicyCommand::Scan => scan(context),
         PolicyCommand::Schema => {
             output::data(proctor_policy::document::schema::SCHEMA.trim_end())?;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use proctor_clients::ahp::server::{grpc, http, websocket};
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
@@ -141,7 +142,9 @@ pub(super) async fn start(
     };
     let server = owner.ahp.server();
     let options = ListenOptions { tls, ..ListenOptions::default() };
-    let health = axum::Router::new().route("/healthz", axum::routing::get(|| async { "ok\n" }));
+    let engine = Arc::clone(&owner.engine);
+    let health = axum::Router::new()
+        .route("/healthz", axum::routing::get(move || std::future::ready(health(&engine))));
     let app = http::router(server.clone(), Arc::clone(&credentials))
         .merge(websocket::router(server.clone(), Arc::clone(&credentials)))
         .merge(health);
@@ -267,6 +270,14 @@ fn announce(context: &Context, bound: &Bound) -> Result<(), Failure> {
     output::data(format!("gRPC    {}://{}", scheme("http"), bound.grpc))?;
     output::data(format!("        {}", bound.assembly_socket.display()))?;
     output::data(format!("state   {}", state.display()))
+}
+
+/// `/healthz`: 200 while records can be written. Without them every action is denied, so this is no state to send agents to.
+fn health(engine: &proctor_engine::Engine) -> (StatusCode, String) {
+    match engine.ledger().check() {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(problem) => (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", problem.cause())),
+    }
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {

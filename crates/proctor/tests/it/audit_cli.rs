@@ -65,20 +65,22 @@ fn init_makes_keys_for_their_owner_alone_and_names_them() {
     let output = folder.run(&["init", "--approver", "ann"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let credential = folder.dir.path().join("config/proctor/approver.key");
-    for key in [folder.state().join("ledger.key"), folder.state().join("digest.key"), credential.clone()] {
+    let report = folder.json(&["init", "--json"]).remove(0);
+    let state = std::path::PathBuf::from(text(&report, "state"));
+    assert!(state.starts_with(folder.dir.path().join("states/proctor")), "outside of the folder");
+    for key in [state.join("ledger.key"), state.join("digest.key"), credential.clone()] {
         assert_eq!(mode(&key), 0o600, "{}", key.display());
     }
-    assert_eq!(mode(&folder.state()), 0o700);
-    let report = folder.json(&["init", "--json"]).remove(0);
+    assert_eq!(mode(&state), 0o700);
     let key: proctor_ledger::keys::VerifierKey = text(&report, "ledger").parse().unwrap();
     assert!(printed(&output).contains(&format!("ledger    {key}")), "{}", printed(&output));
     assert!(printed(&output).contains("approver  ann+"));
     assert_eq!(text(&report, "credential"), credential.display().to_string());
     // A second time nothing is made anew and nothing is lost.
-    let before = std::fs::read(folder.state().join("ledger.key")).unwrap();
+    let before = std::fs::read(state.join("ledger.key")).unwrap();
     folder.write("policy.yaml", POLICY);
     assert_eq!(folder.run(&["init"]).status.code(), Some(0));
-    assert_eq!(std::fs::read(folder.state().join("ledger.key")).unwrap(), before);
+    assert_eq!(std::fs::read(state.join("ledger.key")).unwrap(), before);
     assert_eq!(std::fs::read_to_string(folder.path("policy.yaml")).unwrap(), POLICY);
     // Where agents work is no place for the key that approves.
     for inside in ["approver.key", ".proctor/approver.key"] {

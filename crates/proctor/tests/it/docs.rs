@@ -211,6 +211,12 @@ fn collect_examples(command: &mut Vec<String>, examples: &mut Vec<(String, Strin
 /// Published limits: source file, text in it, and text in `docs/limits.md`.
 const LIMITS: &[(&str, &str, &str)] = &[
     (
+        "engine/src/engine/pinned.rs",
+        "MAX_ALARMS: u32 = 64;",
+        "| Alarms about weaker policies that wait, of one process | 64 |",
+    ),
+    ("policy/src/comparison.rs", "MAX_CHANGES: usize = 100;", "| Changes that `policy accept` lists | 100 |"),
+    (
         "net/src/lines.rs",
         "MAX_MESSAGE: usize = 4 * 1024 * 1024;",
         "| Message on stdio, Unix socket, WebSocket, gRPC | 4 MiB |",
@@ -555,6 +561,7 @@ impl Scratch {
             .env("PATH", path)
             .env("HOME", self.dir.path().join("home"))
             .env("XDG_CONFIG_HOME", self.dir.path().join("config"))
+            .env("XDG_STATE_HOME", self.dir.path().join("states"))
             .env("TMPDIR", self.dir.path().join("tmp"))
             .env("USER", "reader")
             .env("NO_COLOR", "1");

@@ -43,6 +43,7 @@ mod endings;
 mod fuzz;
 mod gate;
 mod glossary;
+mod guarded;
 mod holes;
 mod invariants;
 mod layers;

@@ -64,6 +64,7 @@ impl Folder {
         let mut command = Command::new(binary());
         command.args(args).current_dir(self.dir.path().join("work"));
         command.env("XDG_CONFIG_HOME", self.dir.path().join("config"));
+        command.env("XDG_STATE_HOME", self.dir.path().join("states"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("PROCTOR_")) {
             command.env_remove(name);
         }

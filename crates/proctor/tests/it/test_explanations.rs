@@ -156,7 +156,7 @@ fn the_name_of_an_approver_is_not_ignored() {
     std::fs::create_dir(folder.path().join("work/.git")).unwrap();
     let run = |name: &str| {
         let output = Command::new(crate::support::binary())
-            .args(["init", "--approver", name, "--credential", "../approver.key"])
+            .args(["init", "--approver", name, "--credential", "../approver.key", "--state", ".proctor"])
             .current_dir(folder.path().join("work"))
             .output()
             .unwrap();

@@ -34,6 +34,12 @@ pub fn table(root: &Path) -> Vec<Varying> {
         row("root", &format!("(?<root>{root})"), false, "home, credentials and witness are beside it"),
         row("random", "proctor-demo-(?<random>[0-9a-f]{12})", false, "`demo` makes a folder of its own"),
         row(
+            "state",
+            "proctor/work-(?<state>[0-9a-f]{12})",
+            false,
+            "a state directory is named after its folder's path",
+        ),
+        row(
             "id",
             r"\b(?<id>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b",
             true,
