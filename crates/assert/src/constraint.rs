@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::check::Fold;
+use crate::each::EachValue;
 use crate::raw::{self, DuplicateName};
 use crate::spec;
 use crate::target::{self, Resolved, Target};
@@ -27,9 +28,15 @@ pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Box<dyn Fold>, Verdict>
     let operator = spec::either(written.operator, written.op)
         .ok_or_else(|| spec::missing("operator", "a constraint"))?;
     let number = |name: &str, raw: Option<&RawValue>| raw.map(|raw| Quantity::read(name, raw)).transpose();
+    let parsed = Field::parse(&field)?;
     Ok(Box::new(Constraint {
         path: field.as_str().to_owned(),
-        field: Field::parse(&field)?,
+        each: match &parsed {
+            // A bound excludes numbers, so that it holds for each of them.
+            Field::Value { target, .. } => EachValue::of(target, true),
+            Field::Count(..) | Field::Metadata(_) => None,
+        },
+        field: parsed,
         bound: Bound::read(
             &operator,
             number("value", written.value)?,
@@ -65,39 +72,80 @@ struct Constraint {
     field: Field,
     bound: Bound,
     soft: bool,
+    /// The fold over all values of the field, if it leads into steps.
+    each: Option<EachValue>,
 }
 
 impl Fold for Constraint {
     fn step(&mut self, step: &Step<'_>) {
-        self.field.step(step);
+        let Some(mut each) = self.each.take() else { return self.field.step(step) };
+        if let Field::Value { target, whole } = &self.field {
+            each.step(target, step, &mut |step, path| {
+                let number = self.number_in_step(path, target, whole.as_ref(), step)?;
+                Some(number.and_then(|number| self.judge(path, &number)))
+            });
+        }
+        self.each = Some(each);
     }
 
     fn verdict(&self, head: &Head<'_>) -> Verdict {
-        let number = match self.number(head) {
-            Ok(number) => number,
-            Err(verdict) => return verdict,
-        };
-        let Constraint { path, bound, .. } = self;
-        let remark = self.field.remark(head);
-        if bound.holds(&number) {
-            return Verdict::pass(format!("`{path}` is {number}, which is {bound}{remark}"));
+        if let (Some(each), Field::Value { target, .. }) = (&self.each, &self.field) {
+            return each.verdict(target);
         }
-        Verdict::fail(self.soft, format!("`{path}` is {number}, but should be {bound}{remark}"))
-            .at(path.as_str())
-            .evidence(bound.to_string(), number.to_string())
-            .suggest("find out what drives the number, or change the bound")
+        let path = &self.path;
+        let judged = self.number(head).and_then(|number| self.judge(path, &number));
+        judged.map_or_else(|failure| failure, |held| Verdict::pass(format!("`{path}` {held}")))
     }
 }
 
 impl Constraint {
+    /// The finding on one number, worded to follow its path; or the failure.
+    fn judge(&self, path: &str, number: &Quantity) -> Result<String, Verdict> {
+        let bound = &self.bound;
+        if bound.holds(number) {
+            return Ok(format!("is {number}, which is {bound}"));
+        }
+        Err(Verdict::fail(self.soft, format!("`{path}` is {number}, but should be {bound}"))
+            .at(path)
+            .evidence(bound.to_string(), number.to_string())
+            .suggest("find out what drives the number, or change the bound"))
+    }
+
+    /// The number in one step; `None` if this step need not have one.
+    fn number_in_step(
+        &self,
+        path: &str,
+        target: &Target,
+        whole: Option<&Target>,
+        step: &Step<'_>,
+    ) -> Option<Result<Quantity, Verdict>> {
+        let absent = match target.in_step(path, step) {
+            Some(Ok(Resolved::Value(value))) => return Some(self.read(path, &value)),
+            Some(Ok(Resolved::Empty)) => Some(self.no_number(path, "it is not set")),
+            Some(Err(absent)) if absent.status == Status::HardFail => Some(absent),
+            Some(Err(undecided)) => return Some(Err(undecided)),
+            None => None,
+        };
+        // A path that ends in `length` may mean the length of its parent.
+        match whole.and_then(|whole| whole.in_step(path, step)) {
+            Some(Ok(Resolved::Value(value))) => match raw::length(&value) {
+                Some(length) => Some(Ok(length.into())),
+                None => absent.map(Err),
+            },
+            Some(Err(undecided)) if undecided.status == Status::Error => Some(Err(undecided)),
+            Some(_) | None => absent.map(Err),
+        }
+    }
+
     /// Resolves the field to a number; a missing one is a hard failure, because nothing was measured.
     fn number(&self, head: &Head<'_>) -> Result<Quantity, Verdict> {
+        let path = &self.path;
         match &self.field {
             Field::Count(_, count) => Ok((*count).into()),
             Field::Metadata(members) => self.metadata(head, members),
             Field::Value { target, whole } => match target.resolve(head) {
-                Ok(Resolved::Value(value)) => self.read(&value),
-                Ok(Resolved::Empty) => Err(self.no_number("it is not set")),
+                Ok(Resolved::Value(value)) => self.read(path, &value),
+                Ok(Resolved::Empty) => Err(self.no_number(path, "it is not set")),
                 // A path that ends in `length` may mean the length of its parent.
                 Err(absent) if absent.status == Status::HardFail => match whole {
                     Some(whole) => match whole.resolve(head) {
@@ -122,29 +170,29 @@ impl Constraint {
                 return match raw::duplicate(object) {
                     Some(twice) => Err(ambiguous(&twice)),
                     None => raw::length(object).map(Quantity::from).ok_or_else(|| {
-                        self.no_number("there is no list and no object whose length it could be")
+                        self.no_number(&self.path, "there is no list and no object whose length it could be")
                     }),
                 };
             }
             here = found.map(RawValue::get);
         }
         match here {
-            Some(value) => self.read(value),
-            None => known(head, members).ok_or_else(|| self.no_number("it is not set")),
+            Some(value) => self.read(&self.path, value),
+            None => known(head, members).ok_or_else(|| self.no_number(&self.path, "it is not set")),
         }
     }
 
-    fn read(&self, value: &str) -> Result<Quantity, Verdict> {
+    fn read(&self, path: &str, value: &str) -> Result<Quantity, Verdict> {
         match value.trim() {
-            "null" => Err(self.no_number("it is not set")),
+            "null" => Err(self.no_number(path, "it is not set")),
             value => Quantity::parse(value)
-                .ok_or_else(|| self.no_number(&format!("it is `{}`", cut(value, SHOWN)))),
+                .ok_or_else(|| self.no_number(path, &format!("it is `{}`", cut(value, SHOWN)))),
         }
     }
 
-    fn no_number(&self, why: &str) -> Verdict {
-        Verdict::fail(false, format!("`{}` is not a number: {why}", self.path))
-            .at(self.path.as_str())
+    fn no_number(&self, path: &str, why: &str) -> Verdict {
+        Verdict::fail(false, format!("`{path}` is not a number: {why}"))
+            .at(path)
             .evidence(format!("a number that is {}", self.bound), why)
             .suggest("have the agent record this number, or check the field's spelling")
     }
@@ -199,7 +247,7 @@ impl Field {
         Target::parse(path).map(|target| Field::Value { target, whole }).map_err(|_| {
             Verdict::error(format!("`{path}` is not a field that can be compared")).at(path).suggest(
                 "use `metadata.NAME`, `metadata.NAME.length`, `steps.length`, `steps[?type=='KIND'].length`, `steps[?name=='TOOL'].length`, \
-                 `output.NAME`, `steps[?name=='TOOL'].args.NAME` or `steps[?name=='TOOL'].result.NAME`",
+                 `output.NAME`, `steps[?name=='TOOL'].args.NAME` `steps[?name=='TOOL'].result.NAME`, or these of every step (`steps[*]`)",
             )
         })
     }
@@ -214,13 +262,6 @@ impl Field {
                 }
             }
             Field::Count(..) | Field::Metadata(_) => {}
-        }
-    }
-
-    fn remark(&self, head: &Head<'_>) -> &'static str {
-        match self {
-            Field::Value { target, .. } => target.remark(head),
-            Field::Count(..) | Field::Metadata(_) => "",
         }
     }
 }

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::check::Fold;
+use crate::each::EachValue;
 use crate::spec;
-use crate::target::{Target, USUAL};
+use crate::target::{Resolved, Target, USUAL};
 use crate::text::Text;
 use crate::tools::Tools;
 use crate::trace::{Head, Step};
@@ -41,11 +42,11 @@ pub(crate) fn compile(spec: Option<&RawValue>, tools: &Tools) -> Result<Box<dyn 
     let written: Written<'_> = spec::read(spec)?;
     let target = Target::parse(written.target.as_ref().map_or(USUAL, Text::as_str))?;
     let case_sensitive = written.case_sensitive.unwrap_or(false);
+    let rule = Rule::read(&written, case_sensitive, tools)?;
     Ok(Box::new(Content {
+        each: EachValue::of(&target, rule.is_negative()),
         target,
-        rule: Rule::read(&written, case_sensitive, tools)?,
-        case_sensitive,
-        soft: written.soft.unwrap_or(false),
+        check: TextCheck { rule, case_sensitive, soft: written.soft.unwrap_or(false) },
     }))
 }
 
@@ -79,6 +80,12 @@ struct Written<'a> {
 
 struct Content {
     target: Target,
+    check: TextCheck,
+    /// The fold over all values of the target, if the check is about each of them.
+    each: Option<EachValue>,
+}
+
+struct TextCheck {
     rule: Rule,
     case_sensitive: bool,
     soft: bool,
@@ -86,14 +93,29 @@ struct Content {
 
 impl Fold for Content {
     fn step(&mut self, step: &Step<'_>) {
-        self.target.step(step);
+        let Content { target, check, each } = self;
+        match each {
+            Some(each) => each.step(target, step, &mut |step, path| {
+                let resolved = target.in_step(path, step)?;
+                Some(resolved.and_then(|resolved| check.judge(path, &resolved)))
+            }),
+            None => target.step(step),
+        }
     }
 
     fn verdict(&self, head: &Head<'_>) -> Verdict {
-        let resolved = match self.target.resolve(head) {
-            Ok(resolved) => resolved,
-            Err(verdict) => return verdict,
-        };
+        if let Some(each) = &self.each {
+            return each.verdict(&self.target);
+        }
+        let path = self.target.path();
+        let judged = self.target.resolve(head).and_then(|resolved| self.check.judge(path, &resolved));
+        judged.map_or_else(|failure| failure, |held| Verdict::pass(format!("`{path}` {held}")))
+    }
+}
+
+impl TextCheck {
+    /// The finding on one text, worded to follow its path; or the failure.
+    fn judge(&self, path: &str, resolved: &Resolved<'_>) -> Result<String, Verdict> {
         let (plain, normalised) = (resolved.plain(), resolved.normalised());
         let lower = !self.case_sensitive && self.rule.can_ignore_case();
         let fold = |text: Cow<'_, str>| if lower { lowered(&text).into_owned() } else { text.into_owned() };
@@ -103,21 +125,16 @@ impl Fold for Content {
             other: normalised.map(|text| fold(Cow::Owned(text))),
             strings: strings.into_iter().map(fold).collect(),
         };
-        let path = self.target.path();
-        let remark = self.target.remark(head);
-        match self.rule.judge(&views) {
-            Ok(found) => Verdict::pass(format!("`{path}` {found}{remark}")),
-            Err(failure) => {
-                let soft = self.soft && !self.rule.is_always_hard();
-                // Lower-casing can move characters: then the text is shown from its beginning.
-                let at = failure.at.filter(|_| views.text.len() == plain.len()).unwrap_or(0);
-                Verdict::fail(soft, format!("`{path}` {}{remark}", failure.what))
-                    .with_score(failure.score)
-                    .at(path)
-                    .evidence(failure.expected, failure.actual.unwrap_or_else(|| excerpt(&plain, at)))
-                    .suggest(failure.suggestion)
-            }
-        }
+        self.rule.judge(&views).map_err(|failure| {
+            let soft = self.soft && !self.rule.is_always_hard();
+            // Lower-casing can move characters: then the text is shown from its beginning.
+            let at = failure.at.filter(|_| views.text.len() == plain.len()).unwrap_or(0);
+            Verdict::fail(soft, format!("`{path}` {}", failure.what))
+                .with_score(failure.score)
+                .at(path)
+                .evidence(failure.expected, failure.actual.unwrap_or_else(|| excerpt(&plain, at)))
+                .suggest(failure.suggestion)
+        })
     }
 }
 
@@ -141,7 +158,7 @@ impl Views<'_> {
 }
 
 /// Lower-cases each character by itself: a word's form does not depend on the text around it.
-fn lowered(text: &str) -> Cow<'_, str> {
+pub(crate) fn lowered(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
             Cow::Owned(text.to_ascii_lowercase())

@@ -43,7 +43,7 @@ pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Similarity, Verdict> {
         return Err(spec::missing("reference", "an embedding assertion"));
     }
     Ok(Similarity {
-        target: Target::parse(spec.target.as_deref().unwrap_or(USUAL))?,
+        target: Target::parse_single(spec.target.as_deref().unwrap_or(USUAL))?,
         reference: spec.reference.into_owned(),
         threshold: spec.threshold,
         soft: spec.soft.unwrap_or_default(),
@@ -62,7 +62,7 @@ impl Similarity {
         let said = self.target.resolve(head)?.plain().into_owned();
         if said.trim().is_empty() {
             return Err(Verdict::fail(
-                self.soft,
+                false,
                 format!("`{}` is empty: nothing to compare", self.target.path()),
             )
             .at(self.target.path())

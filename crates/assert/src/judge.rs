@@ -105,7 +105,7 @@ pub(crate) fn compile(spec: Option<&RawValue>) -> Result<Judgement, Verdict> {
         (None, _) => None,
     };
     Ok(Judgement {
-        target: Target::parse(spec.target.as_deref().unwrap_or(USUAL))?,
+        target: Target::parse_single(spec.target.as_deref().unwrap_or(USUAL))?,
         criteria,
         rubric,
         threshold: spec.threshold,

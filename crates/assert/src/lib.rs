@@ -18,9 +18,11 @@
     reason = "a verdict is the answer, not a rare failure: it is made once for an assertion"
 )]
 
+mod ascii_classes;
 mod check;
 mod constraint;
 mod content;
+mod each;
 mod embedding;
 mod judge;
 mod live;

@@ -3,6 +3,7 @@
 mod arguments;
 mod count;
 mod exact;
+mod forbidden_call;
 mod order;
 pub(crate) mod part;
 
@@ -18,6 +19,7 @@ use crate::verdict::Verdict;
 use arguments::ExpectedValue;
 pub(crate) use count::missing_of;
 pub(crate) use exact::ExactNumber;
+use forbidden_call::ExcludedArgs;
 pub(crate) use order::allowed;
 use part::{Name, Pair, folded};
 
@@ -36,12 +38,13 @@ pub(crate) const MEMBERS: &[&str] = &[
     "args",
     "result",
     "all",
+    "case_sensitive",
     "soft",
     "threshold",
 ];
 
 const CHECKS: &str = "contains_in_order, exact_order, loop_detection, no_duplicates, required_tools, forbidden_tools, \
-                      contains, not_contains, transitions, max_steps, max_calls, argument_match";
+                      contains, not_contains, no_call, transitions, max_steps, max_calls, argument_match";
 
 #[derive(Deserialize)]
 struct Written<'a> {
@@ -71,6 +74,8 @@ struct Written<'a> {
     result: Option<&'a RawValue>,
     #[serde(default)]
     all: Option<bool>,
+    #[serde(default)]
+    case_sensitive: Option<bool>,
     #[serde(default)]
     soft: Option<bool>,
 }
@@ -111,6 +116,10 @@ pub(crate) fn compile(spec: Option<&RawValue>, _tools: &Tools) -> Result<Box<dyn
         "forbidden_tools" => Ok(folded(count::Forbidden::new(written.list(check)?), soft)),
         "contains" => Ok(folded(count::Required::new(written.one_or_more(check)?), soft)),
         "not_contains" => Ok(folded(count::Forbidden::new(written.one_or_more(check)?), soft)),
+        "no_call" => Ok(folded(
+            forbidden_call::ForbiddenCall::new(written.single(check)?, written.excluded()?, soft),
+            soft,
+        )),
         "transitions" | "state_transitions" | "follows_transitions" => {
             let pairs = written.transitions.as_deref().filter(|pairs| !pairs.is_empty());
             let pairs = pairs.ok_or_else(|| spec::missing("transitions", check))?;
@@ -140,6 +149,7 @@ fn members_of(check: &str) -> Option<&'static [&'static str]> {
             &["tools", "tool_names"]
         }
         "contains" | "not_contains" => &["tool", "tool_name", "tools", "tool_names"],
+        "no_call" => &["tool", "tool_name", "args", "case_sensitive"],
         "loop_detection" => &["tool", "tool_name", "max_repetitions", "max"],
         "max_calls" => &["tool", "tool_name", "max", "max_repetitions"],
         "max_steps" => &["max_steps", "max", "value"],
@@ -190,6 +200,7 @@ impl Written<'_> {
                 ("args", self.args.is_some()),
                 ("result", self.result.is_some()),
                 ("all", self.all.is_some()),
+                ("case_sensitive", self.case_sensitive.is_some()),
             ],
         )
     }
@@ -205,6 +216,20 @@ impl Written<'_> {
     fn single(&self, check: &str) -> Result<String, Verdict> {
         let named = either(self.tool.as_ref(), self.tool_name.as_ref());
         named.map(|tool| tool.to_string()).ok_or_else(|| spec::missing("tool", check))
+    }
+
+    /// The arguments that no call may have; `None`: no call at all is allowed.
+    fn excluded(&self) -> Result<Option<ExcludedArgs>, Verdict> {
+        let Some(args) = self.args else { return Ok(None) };
+        let excluded = ExcludedArgs::read(args, self.case_sensitive.unwrap_or(false)).map_err(|unfit| {
+            Verdict::error(format!("`args` of the spec cannot be compared: {unfit}"))
+                .suggest("correct `args` of the spec")
+        })?;
+        if !excluded.names_arguments() {
+            return Err(Verdict::error("`args` of no_call is not an object with at least one argument")
+                .suggest("name an argument, or leave `args` out to exclude every call of the tool"));
+        }
+        Ok(Some(excluded))
     }
 
     /// Reads one tool, a list of tools, or both.

@@ -6,7 +6,7 @@ mod report;
 mod search;
 mod timing;
 mod totals;
-mod walk;
+pub(crate) mod walk;
 
 use std::collections::HashMap;
 

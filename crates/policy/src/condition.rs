@@ -20,7 +20,9 @@ mod lower;
 mod names;
 mod node;
 mod position;
+mod shape;
 mod time;
+mod vacuous;
 mod value;
 
 use cel::common::ast::SourceInfo;
@@ -30,6 +32,7 @@ pub(crate) use agent::CallingAgent;
 pub use bounds::{MAX_BYTES, MAX_CHOICES, MAX_NESTING, MAX_SIGNS};
 pub use evaluate::{MAX_BUILT, MAX_STEPS};
 pub use index::Index;
+pub use shape::Shape;
 
 use evaluate::{Evaluator, Fault};
 use lower::{Lowered, Lowering};
@@ -106,6 +109,16 @@ impl Condition {
     /// Necessary conditions, for the index of rules.
     pub fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// Logical shape, for comparisons between conditions.
+    pub fn shape(&self) -> Shape {
+        shape::of(&self.node)
+    }
+
+    /// Whether it holds for every action without commands, paths, hosts and so on, because of an `all` over such a list.
+    pub fn holds_without_anything(&self) -> bool {
+        vacuous::holds_without_anything(&self.node)
     }
 
     /// Whether it asks about the past.

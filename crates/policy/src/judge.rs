@@ -42,6 +42,22 @@ pub struct Request<'a> {
     pub fresh_approval: ApprovalId,
 }
 
+impl Request<'_> {
+    /// What the decision is computed from, apart from the past.
+    pub fn into_input(self) -> Input {
+        Input {
+            facts: self.prepared.facts,
+            findings: self.prepared.findings,
+            caller: self.caller.clone(),
+            agent: self.agent.to_owned(),
+            session: self.session,
+            digest: self.digest,
+            now: self.now,
+            fresh_approval: self.fresh_approval,
+        }
+    }
+}
+
 /// A decision with its record, not written yet.
 #[derive(Debug, Clone)]
 pub struct Judgement {
@@ -64,20 +80,12 @@ pub struct Judgement {
 /// Judges an action.
 pub fn judge(policy: &Policy, request: Request<'_>, answers: &dyn AnswerSource) -> Judgement {
     let name = request.prepared.facts.name.clone();
-    let input = Input {
-        facts: request.prepared.facts,
-        findings: request.prepared.findings,
-        caller: request.caller.clone(),
-        agent: request.agent.to_owned(),
-        session: request.session,
-        digest: request.digest,
-        now: request.now,
-        fresh_approval: request.fresh_approval,
-    };
+    let (record, now) = (request.record, request.now);
+    let input = request.into_input();
     let recording = RecordingSource::new(answers);
     let evaluation = evaluate(policy, &input, &recording);
     let decision = evaluation.decision;
-    let mut envelope = Envelope::new(request.record, request.now, RecordKind::Decision);
+    let mut envelope = Envelope::new(record, now, RecordKind::Decision);
     envelope.session = Some(input.session);
     envelope.principal = claimed(&input.caller.principal);
     envelope.team = claimed(&input.caller.team);

@@ -34,4 +34,5 @@ pub mod advice;
 pub mod body;
 pub mod budgets;
 pub mod evaluate;
+pub mod explain;
 pub mod judge;

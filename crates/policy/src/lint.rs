@@ -1,12 +1,15 @@
 //! Warnings about documents that are valid but probably not meant, or weaker than they look.
 
 mod advice;
-
-use std::collections::{BTreeMap, BTreeSet};
+mod modules;
+mod rules;
 
 use proctor_core::decision::Effect;
 
-use crate::document::{ActiveHours, CredentialAction, Document, DocumentScope, Position, Rule};
+use crate::document::{ActiveHours, CredentialAction, Document, DocumentScope, Position};
+use crate::policy::CompiledRule;
+
+pub(crate) use modules::lint_module;
 
 /// Warning about a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,8 +28,8 @@ impl std::fmt::Display for Warning {
     }
 }
 
-/// Checks documents that are in force together. The warnings are sorted by file and position.
-pub fn lint(documents: &[Document]) -> Vec<Warning> {
+/// Checks documents that are in force together, and their compiled rules. The warnings are sorted by file and position.
+pub(crate) fn lint(documents: &[Document], compiled: &[CompiledRule]) -> Vec<Warning> {
     let mut warnings = Warnings::default();
     let closed = documents.iter().any(|document| document.default.is_some() || document.rules.is_some());
     for document in documents {
@@ -39,7 +42,7 @@ pub fn lint(documents: &[Document]) -> Vec<Warning> {
         lint_tools(document, &mut warnings);
         lint_rules(document, &mut warnings);
     }
-    lint_shadowed(documents, &mut warnings);
+    rules::lint(documents, compiled, &mut warnings);
     lint_hours(documents, &mut warnings);
     advice::lint(documents, &mut warnings);
     warnings.found.sort();
@@ -145,50 +148,6 @@ fn lint_rules(document: &Document, warnings: &mut Warnings) {
     }
 }
 
-/// Deny wins over everything, wherever it stands: a rule of the same scope under the same condition never matters.
-fn lint_shadowed(documents: &[Document], warnings: &mut Warnings) {
-    let mut denies: BTreeMap<(&DocumentScope, &str), (&Document, &Rule)> = BTreeMap::new();
-    let rules = || {
-        documents
-            .iter()
-            .flat_map(|document| document.rules.iter().flatten().map(move |rule| (document, rule)))
-    };
-    for (document, rule) in rules().filter(|(_, rule)| rule.then == Effect::Deny) {
-        denies.entry((&document.scope, condition(rule))).or_insert((document, rule));
-    }
-    let mut seen = BTreeSet::new();
-    for (document, rule) in rules() {
-        let always = denies.get(&(&DocumentScope::Global, "")).or_else(|| denies.get(&(&document.scope, "")));
-        let same = denies.get(&(&document.scope, condition(rule)));
-        let place =
-            |(other, by): &(&Document, &Rule)| format!("`{}` at {}:{}", by.id, other.file, by.at.line);
-        if let Some(deny) = always.filter(|(_, deny)| !std::ptr::eq(*deny, rule)) {
-            let message = format!("rule `{}` never matters: rule {} denies everything", rule.id, place(deny));
-            warnings.add(document, rule.at, message);
-        } else if let Some(deny) = same.filter(|_| rule.then != Effect::Deny) {
-            let message = format!(
-                "rule `{}` never matters: rule {} denies under the same condition",
-                rule.id,
-                place(deny)
-            );
-            warnings.add(document, rule.at, message);
-        } else if !seen.insert((&document.scope, rule.id.as_str(), condition(rule), rule.then.word()))
-            && !matches!(rule.then, Effect::Modify | Effect::Redact)
-        {
-            warnings.add(
-                document,
-                rule.at,
-                format!("rule `{}` is written twice with the same condition and effect", rule.id),
-            );
-        }
-    }
-}
-
-/// The condition without white space at its ends; empty if there is none.
-fn condition(rule: &Rule) -> &str {
-    rule.when.as_ref().map_or("", |when| when.value.trim())
-}
-
 /// Hours of two documents for the same agents in the same zone that have no minute in common.
 fn lint_hours(documents: &[Document], warnings: &mut Warnings) {
     let scheduled: Vec<(&Document, &ActiveHours)> = documents
@@ -224,15 +183,13 @@ fn is_active(hours: &ActiveHours, minute: u16) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::document::read_document;
+    use crate::policy::{Policy, Source};
 
     fn warnings(sources: &[&str]) -> Vec<String> {
-        let read = |(index, source): (usize, &&str)| {
-            read_document(&format!("p{index}"), source.as_bytes()).expect("a valid document")
-        };
-        let documents: Vec<Document> = sources.iter().enumerate().map(read).collect();
-        lint(&documents).iter().map(ToString::to_string).collect()
+        let source = |(index, text): (usize, &&str)| Source::document(&format!("p{index}"), text);
+        let policy =
+            Policy::compile(sources.iter().enumerate().map(source).collect()).expect("a valid policy");
+        policy.warnings().iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -265,7 +222,7 @@ tools:
   file_write: {allow: false, limit_per_hour: 3}
 rules:
   - {id: open, then: allow}
-  - {id: marks, when: 'true', then: deny, taint: x}
+  - {id: marks, when: 'action.depth > 5', then: deny, taint: x}
 ";
         assert_eq!(
             warnings(&[source]),
@@ -303,30 +260,6 @@ rules:
             ]
         );
         assert!(warnings(&[open, "default: deny\n"]).is_empty());
-    }
-
-    #[test]
-    fn rules_that_never_matter_are_named() {
-        let source = "\
-rules:
-  - {id: a, when: 'action.tool == \"x\"', then: ask}
-  - {id: b, when: ' action.tool == \"x\"', then: deny}
-  - {id: c, when: 'action.tool == \"y\"', then: ask}
-  - {id: c, when: 'action.tool == \"y\"', then: ask}
-";
-        assert_eq!(
-            warnings(&[source]),
-            [
-                "p0:2:5: rule `a` never matters: rule `b` at p0:3 denies under the same condition",
-                "p0:5:5: rule `c` is written twice with the same condition and effect",
-            ]
-        );
-        let everything = "rules: [{id: no, then: deny}]\n";
-        let other = "scope: team:x\nrules: [{id: ok, when: 'true', then: allow}]\n";
-        assert_eq!(
-            warnings(&[everything, other]),
-            ["p1:2:9: rule `ok` never matters: rule `no` at p0:1 denies everything"]
-        );
     }
 
     #[test]

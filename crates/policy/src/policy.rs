@@ -148,6 +148,11 @@ impl Policy {
         &self.modules
     }
 
+    /// All rules, in document order.
+    pub(crate) fn rules(&self) -> &[CompiledRule] {
+        &self.rules
+    }
+
     /// The rules that may match the action, in document order.
     pub(crate) fn candidate_rules(&self, input: &Input) -> impl Iterator<Item = &CompiledRule> {
         self.index.candidates(&input.facts).into_iter().filter_map(|number| self.rules.get(number))

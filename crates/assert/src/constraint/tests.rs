@@ -9,7 +9,7 @@ const TRACE: &str = r#"{"trace_id":"t",
                 "large":9007199254740993,"huge":170141183460469231731687303715884105727,"exponent":1.50e1},
     "output":{"message":"hi","score":0.5,"big":[1]},
     "steps":[{"type":"tool_call","name":"x","args":{"n":5},"result":7},
-             {"type":"llm_call","name":"m","alias":"mm"},{"type":"tool_call","name":"x","args":{"n":6}}]}"#;
+             {"type":"llm_call","name":"m","alias":"mm"},{"type":"tool_call","name":"y","args":{"n":6}}]}"#;
 
 fn judge(spec: &str) -> Verdict {
     let trace = Trace::parse(TRACE).unwrap();
@@ -47,9 +47,9 @@ fn every_field_that_is_a_number_can_be_compared() {
         ("output.big.length", "1"),
         ("output.length", "3"),
         ("steps[?name=='x'].args.length", "1"),
-        ("steps[?name=='x'].length", "2"),
+        ("steps[?name=='x'].length", "1"),
         ("steps[?name=='mm'].length", "1"),
-        ("steps[?name=='y'].length", "0"),
+        ("steps[?name=='y'].length", "1"),
         ("output.score", "0.5"),
         ("steps[?name=='x'].args.n", "5"),
         ("steps[?name=='x'].result", "7"),
@@ -220,4 +220,34 @@ fn a_value_that_is_cut_is_marked() {
     assert!(verdict.explanation.contains("sss…"), "{}", verdict.explanation);
     let digits = format!(r#"{{"field":"steps.length","operator":"eq","value":0.{}}}"#, "1".repeat(300));
     assert!(judge(&digits).explanation.contains("111…"));
+}
+
+#[test]
+fn a_bound_holds_for_each_step_and_a_step_without_the_number_fails() {
+    let trace = r#"{"trace_id":"t","output":{"m":1},"steps":[
+        {"type":"tool_call","name":"pay","args":{"amount":10,"to":["a"]}},
+        {"type":"agent_call","name":"z","sub_trace":{"trace_id":"u","steps":[{"type":"tool_call","name":"pay","args":{"amount":70}}]}},
+        {"type":"tool_call","name":"pay","args":{"amount":5000,"to":["a","b"]}},
+        {"type":"tool_call","name":"log","args":{"text":"x"}}]}"#;
+    let judge = |field: &str, most: u32| {
+        let spec = format!(r#"{{"field":"{field}","operator":"lte","value":{most},"soft":true}}"#);
+        evaluate(
+            &Trace::parse(trace).unwrap(),
+            &Assertion::new("a", "constraint", &spec).unwrap(),
+            &Tools::default(),
+        )
+    };
+    for (field, most, status, path) in [
+        ("steps[?name=='pay'].args.amount", 100, Status::SoftFail, "steps[2].args.amount"),
+        ("steps[?name=='pay'].args.amount", 5000, Status::Pass, ""),
+        ("steps[?name=='pay'].args.to.length", 1, Status::SoftFail, "steps[2].args.to.length"),
+        ("steps[*].args.amount", 60, Status::SoftFail, "steps[1].sub_trace.steps[0].args.amount"),
+        ("steps[*].args.amount", 5000, Status::Pass, ""),
+        ("steps[?name=='log'].args.amount", 100, Status::HardFail, "steps[?name=='log'].args.amount"),
+        ("steps[*].args.text", 100, Status::HardFail, "steps[3].args.text"),
+        ("steps[*].args.absent", 100, Status::HardFail, "steps[*].args.absent"),
+    ] {
+        let verdict = judge(field, most);
+        assert_eq!((verdict.status, verdict.path.as_str()), (status, path), "{verdict:?}");
+    }
 }

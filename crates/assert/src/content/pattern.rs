@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
+use crate::ascii_classes::{last_line, with_ascii_classes};
 use crate::tools::Tools;
 use crate::verdict::{Verdict, cut};
 
@@ -16,31 +17,41 @@ const LARGEST: usize = 10 * 1024 * 1024;
 /// Limit of counted repetitions in a pattern.
 const MOST_OFTEN: u32 = 1000;
 
-/// Reads a pattern.
-pub(super) fn read(pattern: &str, tools: &Tools) -> Result<Arc<Regex>, Verdict> {
-    if pattern.len() > LONGEST {
-        return Err(Verdict::error(format!("the pattern has {} bytes, more than {LONGEST}", pattern.len()))
+/// A pattern as it was written, and compiled with the meaning that it has in RE2.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) written: String,
+    pub(super) regex: Arc<Regex>,
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    pub(super) fn read(pattern: &str, tools: &Tools) -> Result<Pattern, Verdict> {
+        if pattern.len() > LONGEST {
+            return Err(Verdict::error(format!(
+                "the pattern has {} bytes, more than {LONGEST}",
+                pattern.len()
+            ))
             .suggest("use a shorter pattern"));
-    }
-    tools.pattern(pattern, || {
-        if repeats_too_often(pattern) {
-            return Err(unusable(pattern, &format!("something is repeated more than {MOST_OFTEN} times")));
         }
-        RegexBuilder::new(pattern).size_limit(LARGEST).build().map_err(|error| {
-            let why = match &error {
-                regex::Error::CompiledTooBig(_) => "it takes too much memory".to_owned(),
-                // The last line says what is wrong; those before draw where.
-                other => other
-                    .to_string()
-                    .lines()
-                    .last()
-                    .unwrap_or_default()
-                    .trim_start_matches("error: ")
-                    .to_owned(),
-            };
-            unusable(pattern, &why)
-        })
-    })
+        let regex = tools.pattern(pattern, || {
+            if repeats_too_often(pattern) {
+                return Err(unusable(
+                    pattern,
+                    &format!("something is repeated more than {MOST_OFTEN} times"),
+                ));
+            }
+            let text = with_ascii_classes(pattern).map_err(|why| unusable(pattern, &why))?;
+            RegexBuilder::new(&text).size_limit(LARGEST).build().map_err(|error| {
+                let why = match &error {
+                    regex::Error::CompiledTooBig(_) => "it takes too much memory".to_owned(),
+                    other => last_line(&other.to_string()),
+                };
+                unusable(pattern, &why)
+            })
+        })?;
+        Ok(Pattern { written: pattern.to_owned(), regex })
+    }
 }
 
 fn unusable(pattern: &str, why: &str) -> Verdict {

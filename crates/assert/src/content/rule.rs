@@ -1,12 +1,9 @@
 //! The rules of content checks.
 
-use std::sync::Arc;
-
-use regex::Regex;
-
+use super::pattern::Pattern;
 use super::reader::Reader;
 use super::words::{Word, Words};
-use super::{Views, Written, pattern};
+use super::{Views, Written};
 use crate::constraint::Bound;
 use crate::spec;
 use crate::tools::Tools;
@@ -22,9 +19,9 @@ pub(super) enum Rule {
     /// Contains none of the words.
     NotContains(Words),
     /// The pattern matches somewhere.
-    Matches(Arc<Regex>),
+    Matches(Pattern),
     /// The pattern matches nowhere.
-    NotMatches(Arc<Regex>),
+    NotMatches(Pattern),
     /// Contains all words; the score is the share of those found.
     All(Words),
     /// Contains at least one word.
@@ -58,8 +55,8 @@ impl Rule {
         Ok(match check {
             "contains" => Rule::Contains(read.one_or_more()?),
             "not_contains" => Rule::NotContains(read.one_or_more()?),
-            "regex_match" | "matches" => Rule::Matches(pattern::read(&read.pattern()?, tools)?),
-            "not_regex_match" | "not_matches" => Rule::NotMatches(pattern::read(&read.pattern()?, tools)?),
+            "regex_match" | "matches" => Rule::Matches(Pattern::read(&read.pattern()?, tools)?),
+            "not_regex_match" | "not_matches" => Rule::NotMatches(Pattern::read(&read.pattern()?, tools)?),
             "keyword_all" => Rule::All(read.several()?),
             "keyword_any" => Rule::Any(read.several()?),
             "forbidden" => Rule::Forbidden(read.several()?),
@@ -105,6 +102,21 @@ impl Rule {
         }
     }
 
+    /// Whether the check excludes something: then it holds for every value of its target.
+    pub(super) fn is_negative(&self) -> bool {
+        match self {
+            Rule::NotContains(_) | Rule::Forbidden(_) | Rule::NotMatches(_) => true,
+            Rule::Contains(_)
+            | Rule::All(_)
+            | Rule::Any(_)
+            | Rule::Matches(_)
+            | Rule::StartsWith(_)
+            | Rule::EndsWith(_)
+            | Rule::Equals(_)
+            | Rule::WordCount(_) => false,
+        }
+    }
+
     /// Whether the check ignores `soft`.
     pub(super) fn is_always_hard(&self) -> bool {
         match self {
@@ -129,28 +141,28 @@ impl Rule {
             Rule::All(words) => all(words, views, true),
             Rule::Any(words) => any(words, views),
             Rule::NotContains(words) | Rule::Forbidden(words) => none(words, views),
-            Rule::Matches(regex) => {
-                if views.anywhere().any(|text| regex.is_match(text)) {
-                    return Ok(format!("matches `{}`", short(regex.as_str())));
+            Rule::Matches(pattern) => {
+                if views.anywhere().any(|text| pattern.regex.is_match(text)) {
+                    return Ok(format!("matches `{}`", short(&pattern.written)));
                 }
-                let what = format!("does not match `{}`", short(regex.as_str()));
+                let what = format!("does not match `{}`", short(&pattern.written));
                 Err(Failure::new(
                     what,
-                    format!("a match of {}", regex.as_str()),
+                    format!("a match of {}", pattern.written),
                     "check the pattern; case matters unless it begins with `(?i)`",
                 ))
             }
-            Rule::NotMatches(regex) => {
-                if !views.anywhere().any(|text| regex.is_match(text)) {
-                    return Ok(format!("does not match `{}`", short(regex.as_str())));
+            Rule::NotMatches(pattern) => {
+                if !views.anywhere().any(|text| pattern.regex.is_match(text)) {
+                    return Ok(format!("does not match `{}`", short(&pattern.written)));
                 }
-                let what = format!("matches `{}`, which it should not", short(regex.as_str()));
+                let what = format!("matches `{}`, which it should not", short(&pattern.written));
                 let failure = Failure::new(
                     what,
-                    format!("no match of {}", regex.as_str()),
+                    format!("no match of {}", pattern.written),
                     "keep this out of the text, or narrow the pattern",
                 );
-                Err(failure.around(regex.find(&views.text).map(|found| found.start())))
+                Err(failure.around(pattern.regex.find(&views.text).map(|found| found.start())))
             }
             Rule::StartsWith(word) => {
                 edge(word, views.whole().any(|text| text.starts_with(&word.searched)), "start")

@@ -492,3 +492,110 @@ fn the_page_lists_every_check_and_member() {
     let known = super::MEMBERS.iter().copied().filter(|member| *member != "threshold");
     assert_eq!(members, known.collect());
 }
+
+const STEPS: &str = r#"{"trace_id":"t","output":{"message":"m"},"steps":[
+    {"type":"tool_call","name":"x","args":{"q":"clean"},"result":"fine"},
+    {"type":"tool_call","name":"y","args":{"q":7}},
+    {"type":"agent_call","name":"z","sub_trace":{"trace_id":"u","steps":[{"type":"tool_call","name":"deep","args":{"q":"hidden secret"}}]}},
+    {"type":"tool_call","name":"x","args":{"q":"a secret","r":1},"result":"leak"}]}"#;
+
+fn judge_steps(rest: &str) -> Verdict {
+    let trace = Trace::parse(STEPS).unwrap();
+    let spec = format!(r#"{{{rest}}}"#);
+    evaluate(&trace, &Assertion::new("a", "content", &spec).unwrap(), &Tools::default())
+}
+
+#[test]
+fn what_is_excluded_is_in_none_of_the_steps() {
+    for check in [
+        r#""not_contains","value":"secret""#,
+        r#""forbidden","values":["secret"]"#,
+        r#""not_matches","pattern":"s.cret""#,
+    ] {
+        let found = judge_steps(&format!(r#""target":"steps[?name=='x'].args.q","check":{check}"#));
+        assert_eq!((found.status, found.path.as_str()), (Status::HardFail, "steps[3].args.q"), "{check}");
+        let found = judge_steps(&format!(r#""target":"steps[*].args","check":{check}"#));
+        assert_eq!(
+            (found.status, found.path.as_str()),
+            (Status::HardFail, "steps[2].sub_trace.steps[0].args"),
+            "{check}"
+        );
+        let clean = judge_steps(&format!(r#""target":"steps[*].result","check":{check}"#));
+        assert_eq!(clean.status, Status::Pass, "{check}");
+        assert!(clean.explanation.contains("each of 2 steps"), "{}", clean.explanation);
+    }
+    // A check that asks for something is about the first step of that name, as released.
+    assert_eq!(
+        judge_steps(r#""target":"steps[?name=='x'].args.q","check":"contains","value":"clean""#).status,
+        Status::Pass
+    );
+    assert_eq!(
+        judge_steps(r#""target":"steps[*].args.q","check":"contains","value":"clean""#).status,
+        Status::HardFail
+    );
+    assert_eq!(
+        judge_steps(r#""target":"steps[*].args.q","check":"matches","pattern":".""#).status,
+        Status::Pass
+    );
+}
+
+#[test]
+fn a_whole_step_is_its_names_arguments_and_result() {
+    for (word, there) in
+        [("deep", true), ("LEAK", true), ("secret", true), ("args", false), ("tool_call", false)]
+    {
+        let found = judge_steps(&format!(r#""target":"steps[*]","check":"not_contains","value":"{word}""#));
+        assert_eq!(found.status == Status::HardFail, there, "{word}: {found:?}");
+    }
+}
+
+#[test]
+fn a_target_that_is_missing_or_cannot_be_decided_is_never_soft() {
+    for (target, status) in [
+        ("steps[?name=='none'].args", Status::HardFail),
+        ("steps[?name=='x'].args.r", Status::HardFail),
+        ("steps[*].args.absent", Status::HardFail),
+        ("steps[*].result.r", Status::Error),
+        ("output.structured", Status::HardFail),
+    ] {
+        for check in [
+            r#""not_contains","value":"zzz""#,
+            r#""forbidden","values":["zzz"]"#,
+            r#""not_matches","pattern":"zzz""#,
+        ] {
+            let found = judge_steps(&format!(r#""soft":true,"target":"{target}","check":{check}"#));
+            assert_eq!(found.status, status, "{target} {check}: {found:?}");
+        }
+    }
+    // A soft failure in one step does not hide that another one lacks the value.
+    let soft = judge_steps(
+        r#""soft":true,"target":"steps[?name=='x'].args.q","check":"not_contains","value":"secret""#,
+    );
+    assert_eq!(soft.status, Status::SoftFail);
+    let both = judge_steps(
+        r#""soft":true,"target":"steps[?name=='x'].result.q","check":"not_contains","value":"f""#,
+    );
+    assert_eq!(both.status, Status::HardFail);
+}
+
+#[test]
+fn patterns_have_ascii_classes_as_in_re2() {
+    for (pattern, text, matches) in [
+        (r"^\\d+$", "12", true),
+        (r"^\\d+$", "١٢", false),
+        (r"^\\w+$", "grün", false),
+        (r"gr\\b", "grün", true),
+        (r"^\\s$", "\u{a0}", false),
+        (r"(?i)^GRÜN\\d$", "grün1", true),
+    ] {
+        let trace = format!(r#"{{"trace_id":"t","output":{{"message":"{text}"}}}}"#);
+        let spec = format!(r#"{{"check":"matches","pattern":"{pattern}"}}"#);
+        let verdict = evaluate(
+            &Trace::parse(&trace).unwrap(),
+            &Assertion::new("a", "content", &spec).unwrap(),
+            &Tools::default(),
+        );
+        assert_eq!(verdict.status.passed(), matches, "{pattern} on {text}: {verdict:?}");
+        assert!(!verdict.explanation.contains("[0-9]"), "{}", verdict.explanation);
+    }
+}

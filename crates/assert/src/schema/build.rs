@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::graph::Graph;
 use super::measure::Shape;
-use super::{clipped, reason};
+use super::{clipped, patterns, reason};
 use crate::tools::Tools;
 use crate::verdict::Verdict;
 
@@ -24,7 +24,10 @@ pub(super) fn validator(text: &str, tools: &Tools) -> Result<(Arc<Validator>, Sh
     // References make the cost of a schema larger than its text; without any there is nothing to measure.
     let shape = if may_refer(text) { measured(text)? } else { Shape::default() };
     let validator = tools.schema(text, || {
-        let (schema, draft) = read(text)?;
+        let (mut schema, draft) = read(text)?;
+        if text.contains('\\') {
+            patterns::give_ascii_classes(&mut schema);
+        }
         jsonschema::options()
             .with_draft(draft)
             .with_retriever(NoExternalSchemas)

@@ -414,3 +414,55 @@ fn members_that_stand_twice_cannot_be_judged() {
     }
     assert_eq!(judge_text("{}", r#""{\"a\":1,\"a\":2}""#).status, Status::Pass, "a string is a string");
 }
+
+#[test]
+fn the_whole_output_stands_in_only_for_a_schema_that_demands_members() {
+    let trace = r#"{"trace_id":"t","output":{"message":"m"},"steps":[
+        {"type":"tool_call","name":"x","args":{"a":1}},{"type":"tool_call","name":"x","args":{"a":"no"}}]}"#;
+    let judge = |target: &str, schema: Value| {
+        let spec = json!({"target": target, "schema": schema}).to_string();
+        let trace = Trace::parse(trace).unwrap();
+        evaluate(&trace, &Assertion::new("a", "schema", &spec).unwrap(), &Tools::default()).status
+    };
+    assert_eq!(judge("output.structured", json!({"required": ["message"]})), Status::Pass);
+    for schema in [
+        json!({"required": ["other"]}),
+        json!({"type": "object"}),
+        json!({}),
+        json!(true),
+        json!({"required": []}),
+    ] {
+        assert_eq!(judge("output.structured", schema.clone()), Status::HardFail, "{schema}");
+    }
+    assert_eq!(judge("output.structured.message", json!({"required": ["message"]})), Status::HardFail);
+    // Of several steps the first is meant, as released, unless every one is.
+    let number = json!({"properties": {"a": {"type": "integer"}}});
+    assert_eq!(judge("steps[?name=='x'].args", number.clone()), Status::Pass);
+    assert_eq!(judge("steps[*].args", number), Status::HardFail);
+}
+
+#[test]
+fn patterns_of_schemas_have_ascii_classes() {
+    for (pattern, value, matches) in [
+        (r"^\d$", "7", true),
+        (r"^\d$", "٣", false),
+        (r"^\w$", "ö", false),
+        (r"^ö$", "ö", true),
+        (r"^grün\B", "grün1", true),
+        (r"^\s$", "\u{a0}", false),
+        (r"^[^\s]$", "\u{a0}", true),
+        (r"^[\s-]$", "-", true),
+        (r"gr\b", "grün", true),
+    ] {
+        let found = status(&json!({"pattern": pattern}), &json!(value));
+        assert_eq!(found.passed(), matches, "{pattern} on {value}");
+        let within = json!({"properties": {"pattern": {"anyOf": [{"pattern": pattern}]}}});
+        assert_eq!(status(&within, &json!({"pattern": value})).passed(), matches, "{pattern} below another");
+        let named = json!({"patternProperties": {pattern: false}});
+        assert_eq!(status(&named, &json!({value: 1})).passed(), !matches, "{pattern} on a name");
+        assert_eq!(
+            status(&json!({"const": {"pattern": pattern}}), &json!({"pattern": pattern})),
+            Status::Pass
+        );
+    }
+}

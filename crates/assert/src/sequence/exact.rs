@@ -63,6 +63,36 @@ impl Exact {
         }
     }
 
+    /// Whether this says what is sought somewhere: an object has its members, a list an item for each of its items; a text occurs in a
+    /// text, however deep; anything else is the same.
+    pub(crate) fn mentions(&self, sought: &Exact) -> bool {
+        match (self, sought) {
+            (Exact::Members(whole), Exact::Members(part)) => {
+                part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| whole.mentions(part)))
+            }
+            (Exact::List(whole), Exact::List(part)) => {
+                part.iter().all(|part| whole.iter().any(|whole| whole.mentions(part)))
+            }
+            (Exact::Text(whole), Exact::Text(part)) => whole.contains(part.as_str()),
+            (Exact::List(items), _) => items.iter().any(|item| item.mentions(sought)),
+            (Exact::Members(members), Exact::Text(_)) => members.values().any(|value| value.mentions(sought)),
+            _ => self.same(sought),
+        }
+    }
+
+    /// The same value with texts in lower case; names of members stay as they are.
+    #[must_use]
+    pub(crate) fn lowered(self) -> Exact {
+        match self {
+            Exact::Text(text) => Exact::Text(crate::content::lowered(&text).into_owned()),
+            Exact::List(items) => Exact::List(items.into_iter().map(Exact::lowered).collect()),
+            Exact::Members(members) => {
+                Exact::Members(members.into_iter().map(|(name, value)| (name, value.lowered())).collect())
+            }
+            other => other,
+        }
+    }
+
     fn same(&self, other: &Exact) -> bool {
         match (self, other) {
             (Exact::Null, Exact::Null) => true,

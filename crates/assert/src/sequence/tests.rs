@@ -460,3 +460,62 @@ fn the_page_has_the_members_of_every_check() {
         assert_eq!(shown, known, "{check}");
     }
 }
+
+const TOOL_CALLS: &str = r#"{"trace_id":"t","output":{"m":1},"steps":[
+    {"type":"tool_call","name":"shell","alias":"bash","args":{"command":"ls -l","env":{"A":"1"}}},
+    {"type":"tool_call","name":"shell","args":{"command":"sudo RM -rf /tmp/x","files":["a","b"],"n":4}},
+    {"type":"agent_call","name":"scout","sub_trace":{"trace_id":"s","output":{"m":1},"steps":[
+        {"type":"tool_call","name":"fetch","args":{"url":"https://evil.example/x"}}]}},
+    {"type":"tool_call","name":"note","args":"plain words"},
+    {"type":"tool_call","name":"idle"}]}"#;
+
+#[test]
+fn a_call_that_no_step_may_make_is_found_in_every_step() {
+    for (rest, path) in [
+        (r#""tool": "shell", "args": {"command": "rm -rf"}"#, "steps[1].args"),
+        (r#""tool": "bash", "args": {"env": {"A": "1"}}"#, "steps[0].args"),
+        (r#""tool_name": "shell", "args": {"files": ["b"]}"#, "steps[1].args"),
+        (r#""tool": "shell", "args": {"files": "B"}"#, "steps[1].args"),
+        (r#""tool": "shell", "args": {"n": 4.0, "command": "sudo"}"#, "steps[1].args"),
+        (r#""tool": "fetch", "args": {"url": "evil.example"}"#, "steps[2].sub_trace.steps[0].args"),
+        (r#""tool": "note""#, "steps[3]"),
+        (r#""tool": "idle""#, "steps[4]"),
+    ] {
+        let spec = format!(r#"{{"check": "no_call", {rest}}}"#);
+        assert_fails(&judge(TOOL_CALLS, &spec), path);
+        let soft = judge(TOOL_CALLS, &spec.replacen('{', r#"{"soft": true, "#, 1));
+        assert_eq!(soft.status, Status::SoftFail, "{spec}");
+    }
+    for rest in [
+        r#""tool": "shell", "args": {"command": "rm -rf"}, "case_sensitive": true"#,
+        r#""tool": "shell", "args": {"command": "curl"}"#,
+        r#""tool": "shell", "args": {"n": 44}"#,
+        r#""tool": "shell", "args": {"path": "x"}"#,
+        r#""tool": "idle", "args": {"path": "x"}"#,
+        r#""tool": "absent""#,
+    ] {
+        let verdict = judge(TOOL_CALLS, &format!(r#"{{"check": "no_call", {rest}}}"#));
+        assert_eq!(verdict.status, Status::Pass, "{rest}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_call_that_cannot_be_decided_is_no_pass() {
+    let twice = r#"{"trace_id":"t","output":{"m":1},"steps":[{"type":"tool_call","name":"x","args":{"a":"1","a":"2"}}]}"#;
+    for (trace, tool) in [(TOOL_CALLS, "note"), (twice, "x")] {
+        for soft in [true, false] {
+            let spec =
+                format!(r#"{{"check": "no_call", "tool": "{tool}", "args": {{"a": "z"}}, "soft": {soft}}}"#);
+            assert_eq!(judge(trace, &spec).status, Status::Error, "{spec}");
+        }
+    }
+    for rest in [
+        "",
+        r#", "tool": "x", "args": {}"#,
+        r#", "tool": "x", "args": "y""#,
+        r#", "tool": "x", "args": null"#,
+        r#", "args": {"a": 1}"#,
+    ] {
+        malformed(&format!(r#"{{"check": "no_call"{rest}}}"#));
+    }
+}

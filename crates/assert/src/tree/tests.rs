@@ -300,6 +300,33 @@ fn time_that_agents_take() {
 }
 
 #[test]
+fn an_agent_that_delegates_without_times_is_judged_by_its_other_steps() {
+    let call = r#"{"type": "agent_call", "name": "b", "sub_trace": {"agent_id": "b", "steps": [
+        {"type": "tool_call", "name": "y", "started_at_ms": 10, "ended_at_ms": 20}]}}"#;
+    let trace = format!(
+        r#"{{"agent_id": "a", "steps": [{{"type": "tool_call", "name": "x", "started_at_ms": 1, "ended_at_ms": 5}}, {call}]}}"#
+    );
+    for rest in [
+        r#""agent_ordered_before", "agent_a": "a", "agent_b": "b""#,
+        r#""agent_wall_time_under", "agent_id": "a", "max_ms": 5"#,
+        r#""ordered_agents", "groups": [["a"], ["b"]]"#,
+    ] {
+        let verdict = judge(&trace, &format!(r#"{{"check": {rest}}}"#));
+        assert_eq!(verdict.status, Status::Pass, "{rest}: {verdict:?}");
+    }
+    // Half a time is a mistake of the recorder, and delegations alone say nothing.
+    let half =
+        trace.replace(r#""agent_call", "name": "b","#, r#""agent_call", "name": "b", "ended_at_ms": 30,"#);
+    fails_on(&half, r#""agent_wall_time_under", "agent_id": "a", "max_ms": 50"#, "steps[1]");
+    let only = format!(r#"{{"agent_id": "a", "steps": [{call}]}}"#);
+    fails_on(&only, r#""agent_wall_time_under", "agent_id": "a", "max_ms": 50"#, "steps[0]");
+    fails_on(&only, r#""agent_ordered_before", "agent_a": "a", "agent_b": "b""#, "steps[0]");
+    // Another kind of step without times is missing them.
+    let tool = trace.replace("agent_call", "tool_call");
+    fails_on(&tool, r#""agent_wall_time_under", "agent_id": "a", "max_ms": 50"#, "steps[1]");
+}
+
+#[test]
 fn only_the_times_that_are_needed_are_needed() {
     let trace = r#"{"agent_id": "a", "steps": [{"type": "tool_call", "name": "x", "ended_at_ms": 5},
         {"type": "tool_call", "name": "x", "agent_id": "b", "started_at_ms": 6}]}"#;

@@ -1,16 +1,16 @@
-//! Checks on wall time and concurrency. A step belongs to the agent that it names, or else to the agent of its trace.
+//! Checks on wall time and concurrency. A step belongs to the agent that it names, or else to the agent of its trace. Calls of other
+//! agents without times are left out.
 
 use std::collections::HashMap;
 
 use super::walk::{self, StepPath, StepPathBuf};
 use crate::sequence::part::{Part, brief, listed};
-use crate::trace::{Head, Step};
+use crate::trace::{Head, Step, StepKind};
 use crate::verdict::Verdict;
 
 /// Time span of an agent's steps.
 #[derive(Clone, Default)]
 struct Span {
-    steps: usize,
     start: Option<f64>,
     start_at: StepPathBuf,
     end: Option<f64>,
@@ -23,11 +23,17 @@ struct Span {
     backwards: Option<(String, f64, f64)>,
     /// The sum of the times of the steps that say both.
     busy: f64,
+    /// The first call of another agent without times.
+    delegation: Option<String>,
 }
 
 impl Span {
     fn note(&mut self, step: &Step<'_>, place: &StepPath<'_>) {
-        self.steps += 1;
+        // The builders of the official SDKs give a delegation no times: those of the called agent are in its own trace.
+        if step.kind == StepKind::AgentCall && step.started_at_ms.is_none() && step.ended_at_ms.is_none() {
+            self.delegation.get_or_insert_with(|| place.to_string());
+            return;
+        }
         match step.started_at_ms {
             None if self.without_start.is_none() => self.without_start = Some(place.to_string()),
             Some(start) if self.start.is_none_or(|first| start < first) => {
@@ -53,7 +59,6 @@ impl Span {
     }
 
     fn join(&mut self, other: &Span) {
-        self.steps += other.steps;
         if other.start.is_some_and(|start| self.start.is_none_or(|first| start < first)) {
             self.start = other.start;
             self.start_at = other.start_at.clone();
@@ -66,6 +71,7 @@ impl Span {
         self.without_end = self.without_end.take().or_else(|| other.without_end.clone());
         self.backwards = self.backwards.take().or_else(|| other.backwards.clone());
         self.busy += other.busy;
+        self.delegation = self.delegation.take().or_else(|| other.delegation.clone());
     }
 
     /// Whether its times can be: nothing ends before it begins.
@@ -78,13 +84,18 @@ impl Span {
             .suggest("see what wrote the times into the trace"))
     }
 
+    /// The failure of an agent none of whose steps has a time.
+    fn without_times(&self, agent: &str, member: &str) -> Verdict {
+        self.delegation.as_deref().map_or_else(|| no_steps_of(agent), |place| timeless(agent, place, member))
+    }
+
     /// Start of the agent's first step.
     fn began(&self, agent: &str) -> Result<f64, Verdict> {
         self.forwards(agent)?;
         match (self.start, &self.without_start) {
             (Some(start), None) => Ok(start),
             (_, Some(place)) => Err(timeless(agent, place, "started_at_ms")),
-            (None, None) => Err(no_steps_of(agent)),
+            (None, None) => Err(self.without_times(agent, "started_at_ms")),
         }
     }
 
@@ -94,7 +105,7 @@ impl Span {
         match (self.end, &self.without_end) {
             (Some(end), None) => Ok(end),
             (_, Some(place)) => Err(timeless(agent, place, "ended_at_ms")),
-            (None, None) => Err(no_steps_of(agent)),
+            (None, None) => Err(self.without_times(agent, "ended_at_ms")),
         }
     }
 }

@@ -6,12 +6,17 @@ use crate::trace::{Head, Step, Trace};
 
 /// The path of a step: its index, and the path of the agent call above it.
 #[derive(Clone, Copy)]
-pub(super) struct StepPath<'p> {
+pub(crate) struct StepPath<'p> {
     above: Option<&'p StepPath<'p>>,
     index: usize,
 }
 
 impl StepPath<'_> {
+    /// The path of a step of the outermost trace.
+    pub(crate) fn outermost(index: usize) -> StepPath<'static> {
+        StepPath { above: None, index }
+    }
+
     /// Number of agent calls above; none above a step of the outermost trace.
     pub(super) fn depth(&self) -> usize {
         self.above.map_or(0, |above| above.depth() + 1)
@@ -68,10 +73,10 @@ pub(super) fn traces(index: usize, step: &Step<'_>, visit: &mut VisitTrace<'_>) 
 }
 
 /// Visitor of a step, with the head of its trace (none if that is the outermost) and its path.
-pub(super) type VisitStep<'v> = dyn FnMut(&Step<'_>, Option<&Head<'_>>, &StepPath<'_>) + 'v;
+pub(crate) type VisitStep<'v> = dyn FnMut(&Step<'_>, Option<&Head<'_>>, &StepPath<'_>) + 'v;
 
 /// A step of the outermost trace and all steps below it, depth first.
-pub(super) fn steps(index: usize, step: &Step<'_>, visit: &mut VisitStep<'_>) {
+pub(crate) fn steps(index: usize, step: &Step<'_>, visit: &mut VisitStep<'_>) {
     fn descend(step: &Step<'_>, within: Option<&Head<'_>>, place: &StepPath<'_>, visit: &mut VisitStep<'_>) {
         visit(step, within, place);
         let Some(below) = step.child() else { return };

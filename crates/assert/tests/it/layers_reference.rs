@@ -73,8 +73,55 @@ fn target() -> impl Strategy<Value = String> {
         "steps[?name=='x'].args",
         "steps[?name=='x'].result",
         "steps[?name=='y'].args.a",
+        "steps[*]",
+        "steps[*].args",
+        "steps[*].result.a",
     ])
     .prop_map(str::to_owned)
+}
+
+/// The values that a check is about one by one, each as a trace and the path in it; an error where a value cannot be looked up, and
+/// nothing if the check is about one value of the whole trace. `excludes`: a named step means every step of that name.
+fn each_value(trace: &Value, path: &str, excludes: bool) -> Option<Vec<Result<(Value, String), Status>>> {
+    let steps = trace["steps"].as_array().unwrap();
+    if let Some(rest) = path.strip_prefix("steps[*]") {
+        let alone = |value: Value| {
+            Ok((json!({"output": {"v": value}, "steps": [], "metadata": {}}), "output.v".to_owned()))
+        };
+        let below = |step: &Value| {
+            let mut names = rest.split('.').skip(1);
+            let Some(first) = names.next() else {
+                let parts = [step.get("name"), step.get("args"), step.get("result")];
+                let parts: Vec<&Value> = parts.into_iter().flatten().filter(|part| !part.is_null()).collect();
+                return Some(alone(json!(parts)));
+            };
+            let mut here = step.get(first).filter(|value| !value.is_null())?;
+            for name in names {
+                here = match here {
+                    Value::Object(members) => members.get(name)?,
+                    Value::Null => return None,
+                    _ => return Some(Err(Status::Error)),
+                };
+            }
+            Some(alone(here.clone()))
+        };
+        return Some(steps.iter().filter_map(below).collect());
+    }
+    let (name, _) = path.strip_prefix("steps[?name=='")?.split_once("']")?;
+    let one = |step: &Value| {
+        let mut only = trace.clone();
+        only["steps"] = json!([step]);
+        Ok((only, path.to_owned()))
+    };
+    excludes.then(|| steps.iter().filter(|step| step["name"] == name).map(one).collect())
+}
+
+/// The status of all values: the first hard one, else the first soft one.
+fn together(statuses: impl Iterator<Item = (Status, Option<f64>)>) -> (Status, Option<f64>) {
+    let statuses: Vec<_> = statuses.collect();
+    let find = |wanted: fn(&Status) -> bool| statuses.iter().find(|(status, _)| wanted(status)).copied();
+    let first = find(|status| status.is_hard()).or_else(|| find(|status| *status == Status::SoftFail));
+    first.or_else(|| statuses.first().copied()).unwrap_or((Status::HardFail, None))
 }
 
 /// Value at a path: `Err` if nowhere, `Ok(None)` if at a step that says nothing.
@@ -133,6 +180,30 @@ fn outcome(holds: bool, soft: bool) -> Status {
 // ---- constraint ----
 
 fn constraint_reference(trace: &Value, spec: &Value) -> Status {
+    let nothing = json!({"output": {"v": 1}, "steps": [], "metadata": {}});
+    let moved = |path: &str| {
+        let mut spec = spec.clone();
+        spec["field"] = path.into();
+        spec
+    };
+    if one_constraint(&nothing, &moved("output.v")) == Status::Error {
+        return Status::Error;
+    }
+    let field = spec["field"].as_str().unwrap();
+    let counts = field.ends_with("'].length");
+    match each_value(trace, field, true).filter(|_| !counts) {
+        None => one_constraint(trace, spec),
+        Some(values) => {
+            let judge = |value| match value {
+                Ok((trace, path)) => (one_constraint(&trace, &moved(String::as_str(&path))), None),
+                Err(status) => (status, None),
+            };
+            together(values.into_iter().map(judge)).0
+        }
+    }
+}
+
+fn one_constraint(trace: &Value, spec: &Value) -> Status {
     let field = spec["field"].as_str().unwrap();
     let steps = trace["steps"].as_array().unwrap();
     let count = |member: &str, word: &str| steps.iter().filter(|step| step[member] == word).count() as f64;
@@ -194,6 +265,8 @@ fn constraint_spec() -> impl Strategy<Value = Value> {
         "output.a.length",
         "steps[?name=='x'].args",
         "steps[?name=='y'].result.a",
+        "steps[?name=='x'].args.a.length",
+        "steps[*].args.a",
     ]);
     let operator = select(vec!["lt", "lte", "gt", "gte", "eq", "neq", "between", "near"]);
     (
@@ -241,6 +314,21 @@ fn content_reference(trace: &Value, spec: &Value) -> (Status, Option<f64>) {
     if mistaken {
         return (Status::Error, None);
     }
+    let excludes = matches!(spec["check"].as_str(), Some("not_contains" | "not_regex_match" | "forbidden"));
+    match each_value(trace, spec["target"].as_str().unwrap(), excludes) {
+        None => one_content(trace, spec),
+        Some(values) => together(values.into_iter().map(|value| match value {
+            Ok((trace, path)) => {
+                let mut spec = spec.clone();
+                spec["target"] = path.into();
+                one_content(&trace, &spec)
+            }
+            Err(status) => (status, None),
+        })),
+    }
+}
+
+fn one_content(trace: &Value, spec: &Value) -> (Status, Option<f64>) {
     let Ok(found) = look(trace, spec["target"].as_str().unwrap()) else { return (Status::HardFail, None) };
     let inside = found.as_ref().map(said).unwrap_or_default();
     let text = match found {
@@ -480,9 +568,16 @@ proptest! {
 
     #[test]
     fn schemas_are_as_the_reference_says(trace in trace(), target in target(), schema in schema(), referred in any::<bool>()) {
-        let wanted = match look(&trace, &target) {
+        let one = |trace: &Value, path: &str| match look(trace, path) {
             Ok(Some(value)) => outcome(satisfies(&value, &schema), false),
             Ok(None) | Err(()) => Status::HardFail,
+        };
+        let wanted = match each_value(&trace, &target, false) {
+            None => one(&trace, &target),
+            Some(values) => together(values.into_iter().map(|value| match value {
+                Ok((trace, path)) => (one(&trace, &path), None),
+                Err(status) => (status, None),
+            })).0,
         };
         // A schema behind a reference says the same.
         let schema = if referred { json!({"$defs": {"it": schema}, "$ref": "#/$defs/it"}) } else { schema };

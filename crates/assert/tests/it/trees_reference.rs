@@ -324,6 +324,24 @@ fn contains(whole: &Value, part: &Value) -> bool {
     }
 }
 
+/// Whether arguments say what is excluded.
+fn mentions(found: &Value, sought: &Value, case_sensitive: bool) -> bool {
+    let fold = |text: &str| if case_sensitive { text.to_owned() } else { text.to_lowercase() };
+    let mentions = |found: &Value, sought: &Value| mentions(found, sought, case_sensitive);
+    match (found, sought) {
+        (Value::Object(found), Value::Object(sought)) => {
+            sought.iter().all(|(name, sought)| found.get(name).is_some_and(|found| mentions(found, sought)))
+        }
+        (Value::Array(found), Value::Array(sought)) => {
+            sought.iter().all(|sought| found.iter().any(|found| mentions(found, sought)))
+        }
+        (Value::String(found), Value::String(sought)) => fold(found).contains(&fold(sought)),
+        (Value::Array(found), _) => found.iter().any(|found| mentions(found, sought)),
+        (Value::Object(found), Value::String(_)) => found.values().any(|found| mentions(found, sought)),
+        _ => contains(found, sought) && contains(sought, found),
+    }
+}
+
 proptest! {
     #[test]
     fn sequences(
@@ -383,6 +401,51 @@ proptest! {
             !calls.is_empty() && calls.iter().all(|step| step.args.is_none())
         }));
         compare(&tree, style, "trace", soft, &checks)?;
+    }
+
+    /// No step of any trace of the tree may make the call; arguments without names cannot be decided.
+    #[test]
+    fn excluded_calls(
+        tree in tree(3),
+        style in style(),
+        soft in any::<bool>(),
+        case_sensitive in any::<bool>(),
+        tool in select(&WANTED),
+        args in option::of(object()),
+    ) {
+        let mut spec = json!({"check": "no_call", "tool": tool, "soft": soft});
+        if let Some(args) = &args {
+            spec["args"] = args.clone();
+            spec["case_sensitive"] = case_sensitive.into();
+        }
+        let (text, spec) = (write(&tree.json(), style), spec.to_string());
+        let trace = Trace::parse(&text).unwrap();
+        let assertion = Assertion::new("a", "trace", &spec).unwrap();
+        let mut live = Live::new(std::slice::from_ref(&assertion), &Tools::default());
+        for steps in 0..=trace.steps.len() {
+            if let Some(last) = steps.checked_sub(1) {
+                live.step(&trace.steps[last]);
+            }
+            let model = tree.cut(steps);
+            let calls: Vec<&Node> = model.all_steps().into_iter().map(|(step, _)| step).filter(|step| step.is_named(tool)).collect();
+            let makes = |step: &&Node| match (&args, &step.args) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(args), Some(found)) => found.is_object() && mentions(found, args, case_sensitive),
+            };
+            let undecided = args.is_some() && calls.iter().any(|step| step.args.as_ref().is_some_and(|args| !args.is_object()));
+            let expected = match (calls.iter().any(makes), undecided, soft) {
+                _ if args.as_ref().is_some_and(|args| args.as_object().unwrap().is_empty()) => Status::Error,
+                (true, _, false) => Status::HardFail,
+                (_, true, _) => Status::Error,
+                (true, false, true) => Status::SoftFail,
+                (false, false, _) => Status::Pass,
+            };
+            let verdicts = live.verdicts(&trace.head);
+            let beginning = Trace { head: trace.head.clone(), steps: trace.steps[..steps].to_vec() };
+            prop_assert_eq!(verdicts[0].as_ref(), Some(&evaluate(&beginning, &assertion, &Tools::default())));
+            prop_assert_eq!(verdicts[0].as_ref().map(|verdict| verdict.status), Some(expected), "{} after {} steps of {}", spec, steps, text);
+        }
     }
 
     /// Few names and many steps, so that a run often begins within another that breaks off.
@@ -495,7 +558,10 @@ proptest! {
         // The times of an agent one of whose steps ends before it begins are of no use.
         let times = |tree: &Tree, agent: &str, time: fn(&Node) -> Option<u8>| {
             let steps = tree.all_steps();
-            let steps: Vec<&Node> = steps.into_iter().filter(|(_, whose)| *whose == agent).map(|(step, _)| step).collect();
+            let steps = steps.into_iter().filter(|(_, whose)| *whose == agent).map(|(step, _)| step);
+            // A delegation without times says nothing about when its agent acted.
+            let timeless = |step: &Node| step.kind == "agent_call" && step.start.is_none() && step.end.is_none();
+            let steps: Vec<&Node> = steps.filter(|step| !timeless(step)).collect();
             let backwards = |step: &&&Node| step.start.zip(step.end).is_some_and(|(start, end)| end < start);
             all(steps.iter().map(|step| time(step))).filter(|_| steps.iter().find(backwards).is_none())
         };

@@ -258,6 +258,7 @@ async fn initialize(link: &Link, deadline: Instant) -> Result<InitializeResult, 
         protocol_version: PROTOCOL_VERSION,
         required_capabilities: &link.options.required_capabilities,
         preferred_encoding: "json",
+        max_response_bytes: link.options.max_answer_bytes,
     };
     let answer = link.call(method, &params, link.options.handshake_timeout, deadline).await?;
     let engine: InitializeResult = read(method, &answer)?;

@@ -113,6 +113,8 @@ pub(super) struct InitializeParams<'a> {
     pub(super) protocol_version: i64,
     pub(super) required_capabilities: &'a [String],
     pub(super) preferred_encoding: &'a str,
+    /// Extension: the longest answer that is read. Other engines ignore it.
+    pub(super) max_response_bytes: usize,
 }
 
 /// A request that cannot be encoded.

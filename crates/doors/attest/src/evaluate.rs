@@ -13,7 +13,7 @@ use proctor_core::random::Randomness;
 use proctor_core::time::Clock;
 use proctor_providers::store::{Row, Store, StoreError, WAITING_STATUS};
 
-use super::models::{Models, ModelsError};
+use super::models::Models;
 use super::settings::Settings;
 
 /// Limit of assertions of one batch that wait for models concurrently.
@@ -106,7 +106,7 @@ pub struct Found {
 
 /// Results of a batch.
 pub struct Batch {
-    /// Results in the order of layers.
+    /// Results in the order of the request.
     pub found: Vec<Found>,
     /// Indices of the assertions that were skipped after a hard failure.
     pub not_run: Vec<usize>,
@@ -116,21 +116,26 @@ pub struct Batch {
 pub(crate) const WAITING: &str = "waiting for submit_plugin_result";
 
 impl Evaluator {
-    /// Creates the model clients and starts opening the history; `warn` is called if it cannot be opened.
+    /// Creates the model clients and starts opening the history. `warn` is told of a judge or an embedding model that cannot be used (only
+    /// assertions that need it are errors then), and of a history that cannot be opened.
     pub fn new(
         settings: &Settings,
         clock: Arc<dyn Clock>,
         randomness: Arc<dyn Randomness>,
         warn: fn(&str),
-    ) -> Result<Evaluator, ModelsError> {
-        Ok(Evaluator {
+    ) -> Evaluator {
+        let models = Models::new(settings);
+        for problem in models.problems() {
+            warn(&problem.to_string());
+        }
+        Evaluator {
             tools: Tools::default(),
-            models: Models::new(settings)?,
+            models,
             history: History::open(settings, clock, warn),
             simulated: settings.simulated,
             model_time: settings.model_time,
             randomness,
-        })
+        }
     }
 
     /// The history, if it could be opened; waits for the opening thread.
@@ -170,13 +175,17 @@ impl Evaluator {
             .collect();
         // Models cost money and time, and cannot change the outcome of a batch that has failed.
         if found.iter().any(|one| one.verdict.status.is_hard()) {
-            return Batch { found, not_run: last.into_iter().map(|(_, index, _)| index).collect() };
+            found.sort_by_key(|found| found.index);
+            let mut not_run: Vec<usize> = last.into_iter().map(|(_, index, _)| index).collect();
+            not_run.sort_unstable();
+            return Batch { found, not_run };
         }
         found.extend(self.with_models(trace, assertions, &last));
+        found.sort_by_key(|found| found.index);
         Batch { found, not_run: Vec::new() }
     }
 
-    /// Evaluates the assertions that need models, concurrently.
+    /// Evaluates the assertions that need models, concurrently; the results are in no order.
     fn with_models(
         &self,
         trace: &Trace<'_>,
@@ -192,7 +201,7 @@ impl Evaluator {
             return one(*index, *layer).into_iter().collect();
         }
         let next = AtomicUsize::new(0);
-        let mut found: Vec<Found> = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let work = || {
                 let mut mine = Vec::new();
                 while let Some((_, index, layer)) = last.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -207,10 +216,7 @@ impl Evaluator {
             // A thread cannot panic: each assertion is caught by itself.
             found.extend(others.into_iter().filter_map(|other| other.join().ok()).flatten());
             found
-        });
-        let place = |found: &Found| last.iter().position(|(_, index, _)| *index == found.index);
-        found.sort_by_key(place);
-        found
+        })
     }
 
     /// Runs one assertion: catches panics, measures the duration, and applies a threshold that is computed from earlier runs.
@@ -303,8 +309,8 @@ mod tests {
     use proctor_system::{SystemClock, SystemRandomness};
 
     fn evaluator() -> Evaluator {
-        let settings = Settings::read(&|_| None).unwrap();
-        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), |_| ()).unwrap()
+        let settings = Settings::read(&|_| None);
+        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), |_| ())
     }
 
     fn trace() -> Trace<'static> {
@@ -320,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_come_in_their_order_and_models_only_if_nothing_failed_hard() {
+    fn results_come_in_the_order_of_the_request_and_models_run_only_if_nothing_failed_hard() {
         let assertions = [
             Assertion::new("judge", "llm_judge", "{}").unwrap(),
             Assertion::new("good", "content", r#"{"check":"contains","value":"m"}"#).unwrap(),
@@ -338,7 +344,7 @@ mod tests {
         let batch = evaluator().evaluate(&trace(), &assertions);
         assert_eq!(
             names(&batch),
-            ["plugin", "steps", "good", "judge"],
+            ["judge", "good", "plugin", "steps"],
             "a plugin that is waited for stops nothing"
         );
         assert!(batch.not_run.is_empty());

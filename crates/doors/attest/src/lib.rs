@@ -20,6 +20,7 @@ use proctor_wire::attest::message::{
     Accepted, DriftAnswer, DriftReport, EvaluateBatch, GenerateUserMessage, Initialize, Initialized, Number,
     QueryDrift, Shutdown, SubmitPluginResult, TreeAnswer, UserMessage, ValidateTree, drift_alert,
 };
+use proctor_wire::attest::reply::ReplyLimits;
 use proctor_wire::attest::rpc::{Code, Params, ParamsError, Refusal, Request, refuse, respond};
 use proctor_wire::attest::{MAX_ASSERTION_ID, PROTOCOL_VERSION, reply, rpc};
 use serde_json::value::RawValue;
@@ -57,6 +58,7 @@ struct Session {
     stage: Stage,
     drift_alerts: bool,
     stored_sessions: bool,
+    replies: ReplyLimits,
     evaluated: u64,
     soft_failures: u64,
     plugins: Plugins,
@@ -186,6 +188,8 @@ impl AttestDoor {
         let required = asked.required_capabilities.unwrap_or_default();
         let mut session = self.session()?;
         session.stage = Stage::Ready;
+        session.replies = ReplyLimits::of(asked.sdk_name.as_deref(), asked.max_response_bytes);
+        let max_response_bytes = asked.max_response_bytes.map(|_| session.replies.most);
         session.drift_alerts = self.drift_alerts || asked.drift_alerts == Some(true);
         session.stored_sessions =
             required.iter().any(|name| name == SESSIONS) && self.recorder.state().is_some();
@@ -201,6 +205,7 @@ impl AttestDoor {
             max_concurrent_requests: 64,
             max_trace_size_bytes: 10 * 1024 * 1024,
             max_steps_per_trace: Limits::default().steps,
+            max_response_bytes,
         })
     }
 
@@ -227,7 +232,8 @@ impl AttestDoor {
         let asked: EvaluateBatch<'_, Trace<'_>, Assertion<'_>> =
             read(params, Code::InvalidTrace, "the batch cannot be read")?;
         let assertions = asked.assertions.unwrap_or_default();
-        check_names(&assertions)?;
+        let replies = self.session()?.replies;
+        check_names(&assertions, replies)?;
         if let Some(session) =
             asked.session.as_deref().filter(|_| self.session().is_ok_and(|it| it.stored_sessions))
         {
@@ -264,7 +270,8 @@ impl AttestDoor {
         self.count(trace, assertions, &batch)?;
         let mut lines = self.drift_alerts(assertions, &batch)?;
         let answer = answer::answer(&batch, assertions, self.evaluator.simulated, self.evaluator.store());
-        let line = reply::batch_line(id, &answer).ok_or_else(too_many)?;
+        let replies = self.session()?.replies;
+        let line = reply::batch_line(id, &answer, replies).ok_or_else(too_many)?;
         lines.extend(line);
         Ok(lines)
     }
@@ -429,7 +436,7 @@ fn read<'a, T: serde::Deserialize<'a>>(params: Params<'a>, code: Code, message: 
     })
 }
 
-fn check_names(assertions: &[Assertion<'_>]) -> Result<(), Refusal> {
+fn check_names(assertions: &[Assertion<'_>], replies: ReplyLimits) -> Result<(), Refusal> {
     if let Some(at) = assertions.iter().position(|assertion| assertion.assertion_id.len() > MAX_ASSERTION_ID)
     {
         let detail = format!("assertions[{at}].assertion_id is longer than {MAX_ASSERTION_ID} bytes");
@@ -437,12 +444,12 @@ fn check_names(assertions: &[Assertion<'_>]) -> Result<(), Refusal> {
     }
     let names =
         assertions.iter().map(|assertion| (assertion.assertion_id.as_str(), assertion.request_id.as_str()));
-    if reply::fits(names) { Ok(()) } else { Err(too_many()) }
+    if reply::fits(names, replies) { Ok(()) } else { Err(too_many()) }
 }
 
 fn too_many() -> Refusal {
-    let detail =
-        "their results do not fit into one line that every client can read: send them in several batches";
+    let detail = "their results do not fit into one line that this client can read: send them in several batches, or tell `initialize` \
+                  how long a line may be (`max_response_bytes`)";
     Refusal::new(Code::Assertion, "too many assertions in one batch", detail)
 }
 
@@ -454,9 +461,8 @@ mod tests {
     use proctor_system::{SystemClock, SystemRandomness};
 
     fn door() -> AttestDoor {
-        let settings = Settings::read(&|_| None).unwrap();
-        let evaluator =
-            Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), |_| ()).unwrap();
+        let settings = Settings::read(&|_| None);
+        let evaluator = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), |_| ());
         AttestDoor::new(evaluator, Recorder::NOWHERE, &settings)
     }
 

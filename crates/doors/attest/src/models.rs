@@ -10,7 +10,7 @@ use proctor_providers::local::{LocalModel, LocalModelError};
 use proctor_providers::store::{JudgedAnswer, Store};
 use proctor_providers::vendor::{ChatReply, ChatRequest, Client, Message, ProviderError, Role, cost_usd};
 
-use super::settings::{EmbeddingSettings, JudgeSettings, Settings};
+use super::settings::{EmbeddingSettings, JudgeSettings, Settings, SettingsError};
 
 /// Token limit of a judge's answer, including reasoning tokens.
 const ANSWER_TOKENS: u32 = 1024;
@@ -20,8 +20,8 @@ const SAMPLING_TEMPERATURE: f64 = 0.3;
 
 /// Configured judge and embedding model.
 pub struct Models {
-    judge: Option<Judge>,
-    embedder: Option<Embedder>,
+    judge: Result<Option<Judge>, ModelsError>,
+    embedder: Result<Option<Embedder>, ModelsError>,
 }
 
 /// Client of the judge model, with its budget.
@@ -46,29 +46,27 @@ enum Embedder {
 }
 
 impl Models {
-    /// Creates the clients, without connecting.
-    pub fn new(settings: &Settings) -> Result<Models, ModelsError> {
-        let judge = settings.judge.clone().map(|judge| {
-            let client = Client::new(judge.endpoint.clone(), judge.limits).map_err(ModelsError::Judge)?;
-            Ok::<_, ModelsError>(Judge { client, settings: judge, spent: Mutex::new(0.0) })
-        });
-        let embedder = settings.embedding.clone().map(|embedding| match embedding {
-            EmbeddingSettings::Local(folder) => Ok(Embedder::Local { folder, model: Box::default() }),
-            EmbeddingSettings::Endpoint { endpoint, model, limits } => Client::new(endpoint, limits)
-                .map(|client| Embedder::Endpoint { client, model })
-                .map_err(ModelsError::Embedding),
-        });
-        Ok(Models { judge: judge.transpose()?, embedder: embedder.transpose()? })
+    /// Creates the clients, without connecting. One that cannot be used does not stop the other, nor assertions that need no model.
+    pub fn new(settings: &Settings) -> Models {
+        Models {
+            judge: open_judge(&settings.judge).transpose(),
+            embedder: open_embedder(&settings.embedding).transpose(),
+        }
     }
 
-    /// The judge, if one is configured.
+    /// The judge, if there is one that can be used.
     pub fn judge(&self) -> Option<&Judge> {
-        self.judge.as_ref()
+        self.judge.as_ref().ok()?.as_ref()
     }
 
-    /// Whether an embedding model is configured.
+    /// Whether there is an embedding model that can be used.
     pub fn embeds(&self) -> bool {
-        self.embedder.is_some()
+        matches!(self.embedder, Ok(Some(_)))
+    }
+
+    /// The models that are configured and cannot be used.
+    pub fn problems(&self) -> impl Iterator<Item = &ModelsError> {
+        self.judge.as_ref().err().into_iter().chain(self.embedder.as_ref().err())
     }
 
     /// Evaluates a similarity assertion.
@@ -79,10 +77,14 @@ impl Models {
         store: Option<&Store>,
         until: Instant,
     ) -> Verdict {
-        let Some(embedder) = &self.embedder else {
-            return Verdict::error("no embedding provider is configured").suggest(
-                "set ATTEST_EMBEDDING_MODEL_DIR, ATTEST_EMBEDDING_BASE_URL or ATTEST_OPENAI_API_KEY",
-            );
+        let embedder = match &self.embedder {
+            Ok(Some(embedder)) => embedder,
+            Ok(None) => {
+                return Verdict::error("no embedding provider is configured").suggest(
+                    "set ATTEST_EMBEDDING_MODEL_DIR, ATTEST_EMBEDDING_BASE_URL or ATTEST_OPENAI_API_KEY",
+                );
+            }
+            Err(problem) => return Verdict::error(problem.to_string()).suggest("correct this setting"),
         };
         let texts = match asked.texts(head) {
             Ok(texts) => texts,
@@ -106,10 +108,14 @@ impl Models {
         store: Option<&Store>,
         until: Instant,
     ) -> Verdict {
-        let Some(judge) = &self.judge else {
-            return Verdict::error("no judge is configured").suggest(
-                "set ATTEST_OPENAI_API_KEY, ATTEST_ANTHROPIC_API_KEY, ATTEST_GEMINI_API_KEY, ATTEST_OLLAMA_BASE_URL or ATTEST_JUDGE_BASE_URL",
-            );
+        let judge = match &self.judge {
+            Ok(Some(judge)) => judge,
+            Ok(None) => {
+                return Verdict::error("no judge is configured").suggest(
+                    "set ATTEST_OPENAI_API_KEY, ATTEST_ANTHROPIC_API_KEY, ATTEST_GEMINI_API_KEY, ATTEST_OLLAMA_BASE_URL or ATTEST_JUDGE_BASE_URL",
+                );
+            }
+            Err(problem) => return Verdict::error(problem.to_string()).suggest("correct this setting"),
         };
         match asked.prompts(head, fence) {
             Ok(prompts) => {
@@ -121,6 +127,32 @@ impl Models {
             Err(verdict) => verdict,
         }
     }
+}
+
+fn open_judge(settings: &Result<Option<JudgeSettings>, SettingsError>) -> Option<Result<Judge, ModelsError>> {
+    let settings = match settings {
+        Ok(settings) => settings.clone()?,
+        Err(error) => return Some(Err(ModelsError::JudgeSettings(error.clone()))),
+    };
+    let client = Client::new(settings.endpoint.clone(), settings.limits).map_err(ModelsError::Judge);
+    Some(client.map(|client| Judge { client, settings, spent: Mutex::new(0.0) }))
+}
+
+fn open_embedder(
+    settings: &Result<Option<EmbeddingSettings>, SettingsError>,
+) -> Option<Result<Embedder, ModelsError>> {
+    let settings = match settings {
+        Ok(settings) => settings.clone()?,
+        Err(error) => return Some(Err(ModelsError::EmbeddingSettings(error.clone()))),
+    };
+    Some(match settings {
+        EmbeddingSettings::Local(folder) => LocalModel::find(&folder)
+            .map(|()| Embedder::Local { folder, model: Box::default() })
+            .map_err(ModelsError::LocalEmbedding),
+        EmbeddingSettings::Endpoint { endpoint, model, limits } => Client::new(endpoint, limits)
+            .map(|client| Embedder::Endpoint { client, model })
+            .map_err(ModelsError::Embedding),
+    })
 }
 
 impl Embedder {
@@ -185,6 +217,15 @@ fn open_local<'a>(
 /// Error in the configured models.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelsError {
+    /// The judge's settings contradict each other, or lack something.
+    #[error("the judge cannot be used: {0}")]
+    JudgeSettings(#[source] SettingsError),
+    /// The embedding model's settings contradict each other, or lack something.
+    #[error("the embedding model cannot be used: {0}")]
+    EmbeddingSettings(#[source] SettingsError),
+    /// The folder of the local model lacks a file, or this build has no local models.
+    #[error("the embedding model cannot be used: {0}")]
+    LocalEmbedding(#[source] LocalModelError),
     /// The judge's endpoint is not valid.
     #[error("the judge cannot be used (ATTEST_JUDGE_BASE_URL): {0}")]
     Judge(#[source] ProviderError),

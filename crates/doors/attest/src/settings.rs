@@ -17,10 +17,10 @@ pub struct Settings {
     pub cache: Option<PathBuf>,
     /// Retention limits of history and caches.
     pub kept: StoreOptions,
-    /// The judge model.
-    pub judge: Option<JudgeSettings>,
-    /// The embedding model.
-    pub embedding: Option<EmbeddingSettings>,
+    /// The judge model, if one is configured; the error of settings that cannot be used.
+    pub judge: Result<Option<JudgeSettings>, SettingsError>,
+    /// The embedding model, if one is configured; the error of settings that cannot be used.
+    pub embedding: Result<Option<EmbeddingSettings>, SettingsError>,
     /// Time limit of model calls for one batch.
     pub model_time: Duration,
     /// Limit of soft failures in a session; batches beyond it are refused.
@@ -98,8 +98,9 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Parses the environment. An unusable judge or embedding setting is an error rather than ignored.
-    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Settings, SettingsError> {
+    /// Parses the environment. Settings of a judge or an embedding model that cannot be used are kept as their error: nothing is guessed, and
+    /// assertions that need no model are evaluated.
+    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Settings {
         let text = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let number = |name: &str| text(name).and_then(|value| value.trim().parse::<u64>().ok());
         let cache = text("ATTEST_CACHE_DIR")
@@ -125,16 +126,16 @@ impl Settings {
         };
         let seconds =
             number("ATTEST_JUDGE_TIMEOUT_S").filter(|seconds| *seconds > 0).unwrap_or(MODEL_SECONDS);
-        Ok(Settings {
+        Settings {
             cache,
             kept,
-            judge: judge(&text)?,
-            embedding: embedding(&text)?,
+            judge: judge(&text),
+            embedding: embedding(&text),
             model_time: Duration::from_secs(seconds.min(600)),
             soft_failures: number("ATTEST_BUDGET_MAX_COST"),
             simulated: yes("ATTEST_SIMULATION"),
             drift_alerts: yes("ATTEST_DRIFT_ALERTS"),
-        })
+        }
     }
 }
 
@@ -256,7 +257,7 @@ fn embedding(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<EmbeddingSe
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+    fn read(pairs: &[(&str, &str)]) -> Settings {
         Settings::read(&|name| {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         })
@@ -264,8 +265,11 @@ mod tests {
 
     #[test]
     fn nothing_set_means_no_models_and_no_cache() {
-        let settings = read(&[]).unwrap();
-        assert!(settings.judge.is_none() && settings.embedding.is_none() && settings.cache.is_none());
+        let settings = read(&[]);
+        assert!(matches!(
+            (&settings.judge, &settings.embedding, &settings.cache),
+            (Ok(None), Ok(None), None)
+        ));
         assert!(!settings.simulated && !settings.drift_alerts);
         assert_eq!(settings.model_time, Duration::from_secs(25));
     }
@@ -279,26 +283,34 @@ mod tests {
             ("ATTEST_OLLAMA_BASE_URL", Vendor::Ollama),
             ("ATTEST_JUDGE_BASE_URL", Vendor::OpenAi),
         ] {
-            let judge = read(&[(variable, "http://127.0.0.1:1")]).unwrap().judge.unwrap();
+            let judge = read(&[(variable, "http://127.0.0.1:1")]).judge.unwrap().unwrap();
             assert_eq!(judge.endpoint.vendor, vendor, "{variable}");
         }
     }
 
     #[test]
-    fn what_cannot_be_used_is_said() {
-        for (pairs, says) in [
-            (vec![("ATTEST_JUDGE_PROVIDER", "acme")], "`acme`"),
+    fn a_model_that_cannot_be_used_is_told_and_the_other_can_be() {
+        for (pairs, is_judge, says) in [
+            (vec![("ATTEST_JUDGE_PROVIDER", "acme")], true, "`acme`"),
             (
                 vec![("ATTEST_JUDGE_PROVIDER", "anthropic"), ("ATTEST_OPENAI_API_KEY", "k")],
+                true,
                 "ATTEST_ANTHROPIC_API_KEY",
             ),
-            (vec![("ATTEST_EMBEDDING_PROVIDER", "word2vec")], "`word2vec`"),
-            (vec![("ATTEST_EMBEDDING_PROVIDER", "local")], "ATTEST_EMBEDDING_MODEL_DIR"),
-            (vec![("ATTEST_EMBEDDING_PROVIDER", "openai")], "ATTEST_OPENAI_API_KEY"),
-            (vec![("ATTEST_OPENAI_API_KEY", "k"), ("ATTEST_BUDGET_USD", "a lot")], "ATTEST_BUDGET_USD"),
-            (vec![("ATTEST_OPENAI_API_KEY", "k"), ("ATTEST_JUDGE_PRICE_IN", "1")], "ATTEST_JUDGE_PRICE_OUT"),
+            (vec![("ATTEST_EMBEDDING_PROVIDER", "word2vec")], false, "`word2vec`"),
+            (vec![("ATTEST_EMBEDDING_PROVIDER", "local")], false, "ATTEST_EMBEDDING_MODEL_DIR"),
+            (vec![("ATTEST_EMBEDDING_PROVIDER", "openai")], false, "ATTEST_OPENAI_API_KEY"),
+            (vec![("ATTEST_OPENAI_API_KEY", "k"), ("ATTEST_BUDGET_USD", "a lot")], true, "ATTEST_BUDGET_USD"),
+            (
+                vec![("ATTEST_OPENAI_API_KEY", "k"), ("ATTEST_JUDGE_PRICE_IN", "1")],
+                true,
+                "ATTEST_JUDGE_PRICE_OUT",
+            ),
         ] {
-            let error = read(&pairs).unwrap_err().to_string();
+            let settings = read(&pairs);
+            let (judge, embedding) = (settings.judge.err(), settings.embedding.err());
+            assert_eq!((judge.is_some(), embedding.is_some()), (is_judge, !is_judge), "{says}");
+            let error = judge.or(embedding).unwrap().to_string();
             assert!(error.contains(says), "{error}");
         }
     }
@@ -310,8 +322,7 @@ mod tests {
             ("ATTEST_BUDGET_MAX_COST", "1.00"),
             ("ATTEST_OPENAI_API_KEY", "sk-very-secret"),
             ("ATTEST_SIMULATION", "Yes"),
-        ])
-        .unwrap();
+        ]);
         assert_eq!(settings.kept.history_max_rows, 10_000);
         assert_eq!(settings.soft_failures, None);
         assert!(settings.simulated);

@@ -3,6 +3,7 @@
 
 mod calls;
 mod operators;
+mod tools;
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, SourceInfo};
 

@@ -82,16 +82,15 @@ fn lint_disjoint(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::document::read_document;
+    use crate::policy::{Policy, Source};
 
     fn warnings(sources: &[&str]) -> Vec<String> {
-        let read = |(index, source): (usize, &&str)| {
-            read_document(&format!("p{index}"), format!("default: deny\n{source}").as_bytes())
-                .expect("a valid document")
+        let source = |(index, text): (usize, &&str)| {
+            Source::document(&format!("p{index}"), &format!("default: deny\n{text}"))
         };
-        let documents: Vec<Document> = sources.iter().enumerate().map(read).collect();
-        super::super::lint(&documents).iter().map(ToString::to_string).collect()
+        let policy =
+            Policy::compile(sources.iter().enumerate().map(source).collect()).expect("a valid policy");
+        policy.warnings().iter().map(ToString::to_string).collect()
     }
 
     #[test]

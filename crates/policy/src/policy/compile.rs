@@ -42,10 +42,10 @@ pub(super) fn compile(mut sources: Vec<Source>) -> Result<Policy, Vec<Problem>> 
     let mut used = BTreeSet::new();
     let mut rules = Vec::new();
     let mut modules = Vec::new();
-    let mut warnings = crate::lint::lint(&documents);
+    let mut warnings = Vec::new();
     for (number, document) in documents.iter().enumerate() {
         compile_rules(number, document, &mut rules, &mut warnings, &mut problems);
-        compile_modules(number, document, &sources, &mut used, &mut modules, &mut problems);
+        compile_modules(number, document, &sources, &mut used, &mut modules, &mut warnings, &mut problems);
     }
     let scanner = compile_scanner(&documents, &mut problems);
     let advice = compile_advice(&documents, &mut problems);
@@ -55,6 +55,7 @@ pub(super) fn compile(mut sources: Vec<Source>) -> Result<Policy, Vec<Problem>> 
         return Err(problems);
     }
     sources.retain(|source| source.role == SourceRole::Document || used.contains(&source.name));
+    warnings.extend(crate::lint::lint(&documents, &rules));
     warnings.sort();
     Ok(Policy {
         digest: source::sources_digest(&sources),
@@ -127,6 +128,7 @@ fn compile_modules(
     sources: &[Source],
     used: &mut BTreeSet<String>,
     compiled: &mut Vec<CompiledModule>,
+    warnings: &mut Vec<Warning>,
     problems: &mut Vec<Problem>,
 ) {
     for module in &document.modules {
@@ -160,6 +162,7 @@ fn compile_modules(
             });
             continue;
         };
+        crate::lint::lint_module(&name, text, warnings);
         match modules::compile(language, &name, text) {
             Ok(engine) => compiled.push(CompiledModule { document: number, engine }),
             Err(found) => problems.extend(found.into_iter().map(|problem| Problem {

@@ -45,10 +45,9 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
         loaded.iter().map(assertion_file::Loaded::assertion).collect::<Result<_, _>>()?;
     let trace = trace::read(&trace_source.shown, &trace_text)?;
     let policy = policy(context)?;
-    let settings = Settings::read(&variable).map_err(|error| error.to_string())?;
+    let settings = Settings::read(&variable);
     let evaluator =
-        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), output::note)
-            .map_err(|error| error.to_string())?;
+        Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), output::note);
     let batch_recorder = BatchRecorder::open(context, arguments)?;
     let mut batch = evaluator.evaluate(&trace, &assertions);
     refuse_plugins(&mut batch);

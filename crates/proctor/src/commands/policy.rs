@@ -10,11 +10,14 @@ use proctor_core::json::Json;
 use proctor_core::session::{Caller, SessionKey};
 use proctor_core::time::Clock;
 use proctor_policy::document::Problem;
+use proctor_policy::input::Input;
 use proctor_policy::judge::{Judgement, Request, changed_args, judge};
 use proctor_policy::policy::Policy;
 use proctor_policy::prepare::prepare;
 use proctor_policy::scan::{Scanner, redact};
 use proctor_policy::state::State;
+
+mod explain;
 
 use super::action_args::{self, Described};
 use super::{Context, policy_accept, policy_test};
@@ -30,7 +33,7 @@ pub(super) fn run(context: &Context, command: PolicyCommand) -> Outcome {
     match command {
         PolicyCommand::Lint { path } => lint(context, path),
         PolicyCommand::Check(arguments) => check(context, &arguments),
-        PolicyCommand::Explain(arguments) => explain(context, &arguments),
+        PolicyCommand::Explain(arguments) => explain::run(context, &arguments),
         PolicyCommand::Test { file } => policy_test::run(context, &file),
         PolicyCommand::Accept(arguments) => policy_accept::run(context, &arguments),
         PolicyCommand::Scan => scan(context),
@@ -114,6 +117,7 @@ fn place_json(file: &str, line: usize, column: usize, message: &str) -> Json {
 /// A decision without a record, on the state that the ledger has now, or on none if there is no ledger.
 pub(super) struct Trial {
     pub(super) judgement: Judgement,
+    pub(super) input: Input,
     pub(super) args: Option<Json>,
 }
 
@@ -148,9 +152,10 @@ pub(super) fn trial(
         record: RecordId::new(now, &SystemRandomness),
         fresh_approval: ApprovalId::new(now, &SystemRandomness),
     };
+    let input = request.clone().into_input();
     let judgement = judge(policy, request, &state.view(caller, session, digest, now));
     let args = changed_args(&described.action, &judgement.decision);
-    Trial { judgement, args }
+    Trial { judgement, input, args }
 }
 
 fn first_sixteen(digest: &Digest) -> [u8; 16] {
@@ -235,60 +240,6 @@ fn print_decision(decision: &Decision) -> Result<(), Failure> {
         output::data(format!("  {} → {}", change.path, output::shown(&change.replacement.to_string(), 200)))?;
     }
     Ok(())
-}
-
-fn explain(context: &Context, arguments: &ActionArgs) -> Outcome {
-    let described = action_args::read(arguments)?;
-    let policy = load_policy(&context.config.engine)?;
-    let trial = trial(&policy, &described, &caller(context), &State::default(), SystemClock.now(), true);
-    let judgement = &trial.judgement;
-    let facts =
-        Json::parse(&judgement.body).ok().and_then(|body| body.get("read_set").cloned()).unwrap_or_default();
-    if context.json {
-        let opinions = judgement.opinions.iter().map(|opinion| {
-            Json::object()
-                .with("effect", opinion.effect.word())
-                .with("rule", opinion.rule.as_str())
-                .with("reason", opinion.reason.as_str())
-                .with("file", opinion.file.as_str())
-                .with("line", opinion.at.line)
-        });
-        let opinions = opinions.collect::<Vec<_>>();
-        output::data(
-            decision_json(&judgement.decision, trial.args.as_ref())
-                .with("opinions", opinions)
-                .with("read_set", facts),
-        )?;
-        return Ok(exit_code(judgement.decision.effect));
-    }
-    print_decision(&judgement.decision)?;
-    output::data("")?;
-    output::data("what the policy says, in the order it was asked:")?;
-    if judgement.opinions.is_empty() {
-        output::data("  nothing: the default decides")?;
-    }
-    let rows = judgement.opinions.iter().map(|opinion| {
-        let place = if opinion.at.line == 0 {
-            opinion.file.clone()
-        } else {
-            format!("{}:{}", opinion.file, opinion.at.line)
-        };
-        vec![
-            format!("  {}", output::effect(opinion.effect)),
-            opinion.rule.clone(),
-            output::shown(&opinion.reason, 200),
-            output::dim(&place),
-        ]
-    });
-    output::table(&rows.collect::<Vec<_>>())?;
-    output::data("")?;
-    output::data("what the rules saw:")?;
-    if let Some(facts) = facts.get("action").and_then(Json::as_object) {
-        for (name, value) in facts {
-            output::data(format!("  {name} = {}", output::shown(&value.to_string(), 300)))?;
-        }
-    }
-    Ok(exit_code(judgement.decision.effect))
 }
 
 fn scan(context: &Context) -> Outcome {

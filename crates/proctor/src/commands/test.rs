@@ -301,10 +301,9 @@ fn judges(suite: &Suite) -> Result<Option<Arc<dyn Judges>>, Failure> {
     if !suite.tests.iter().any(proctor_runner::suite::TestCase::needs_engine) {
         return Ok(None);
     }
-    let settings = Settings::read(&variable).map_err(|error| Failure::from(error.to_string()))?;
+    let settings = Settings::read(&variable);
     let evaluator =
         Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), output::note);
-    let evaluator = evaluator.map_err(|error| Failure::from(error.to_string()))?;
     Ok(Some(Arc::new(EngineJudges::new(evaluator, SystemRandomness))))
 }
 

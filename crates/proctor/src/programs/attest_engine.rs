@@ -14,19 +14,13 @@ use self::log::{Level, Log};
 use crate::access::{Access, COMMAND};
 use crate::config::{Config, ConfigError, Overrides};
 use crate::output;
-use proctor_door_attest::{
-    AttestDoor, ENGINE_VERSION, Evaluator, ModelsError, Recorder, Settings, SettingsError, serve,
-};
+use proctor_door_attest::{AttestDoor, ENGINE_VERSION, Evaluator, Recorder, Settings, serve};
 use proctor_engine::access::AccessError;
 use proctor_system::{SystemClock, SystemRandomness};
 
 /// Error of starting the engine.
 #[derive(Debug, thiserror::Error)]
 enum StartError {
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    #[error(transparent)]
-    Models(#[from] ModelsError),
     #[error("working directory: {0}")]
     WorkingDirectory(#[source] std::io::Error),
     #[error(transparent)]
@@ -166,10 +160,10 @@ fn end_on_signal(door: Arc<AttestDoor>) {
 }
 
 fn open(log: &Log) -> Result<AttestDoor, StartError> {
-    let settings = Settings::read(&variable)?;
+    let settings = Settings::read(&variable);
     let warn = |problem: &str| Log::new(Level::Debug).write(Level::Warn, problem);
     let warn = if log.shows(Level::Warn) { warn } else { |_: &str| () };
-    let evaluator = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), warn)?;
+    let evaluator = Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), warn);
     let recorder = open_recorder(log)?;
     Ok(AttestDoor::new(evaluator, recorder, &settings))
 }
@@ -210,16 +204,9 @@ pub fn recorder(config: &Config, access: Access) -> Recorder {
 }
 
 fn cache(what: Option<&str>) -> u8 {
-    let folder = match Settings::read(&variable).map(|settings| settings.cache) {
-        Ok(Some(folder)) => folder,
-        Ok(None) => {
-            output::note_plain("attest-engine: there is no cache: set ATTEST_CACHE_DIR or HOME");
-            return FAILED;
-        }
-        Err(problem) => {
-            output::note_plain(&format!("attest-engine: {problem}"));
-            return FAILED;
-        }
+    let Some(folder) = Settings::read(&variable).cache else {
+        output::note_plain("attest-engine: there is no cache: set ATTEST_CACHE_DIR or HOME");
+        return FAILED;
     };
     match what {
         Some("stats") => match store::stats(&folder) {

@@ -269,6 +269,12 @@ const LIMITS: &[(&str, &str, &str)] = &[
         "| Line of a request | 10,485,759 bytes |",
     ),
     ("wire/src/attest.rs", "MAX_REPLY: usize = 60 * 1024;", "| Line of a reply | 60 KiB |"),
+    (
+        "wire/src/attest.rs",
+        "MAX_LONG_REPLY: usize = 16 * 1024 * 1024;",
+        "fit into no shorter one | 16 MiB, 10,000 assertions |",
+    ),
+    ("wire/src/attest.rs", "MAX_ASSERTIONS: usize = 10_000;", "16 MiB, 10,000 assertions |"),
     ("wire/src/attest.rs", "MAX_ASSERTION_ID: usize = 256;", "| Name of an assertion | 256 bytes |"),
     (
         "assert/src/validate.rs",

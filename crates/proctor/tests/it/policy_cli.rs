@@ -230,6 +230,29 @@ fn explain_shows_every_opinion_with_its_place() {
 }
 
 #[test]
+fn explain_shows_the_rules_that_did_not_speak_and_why() {
+    let folder = Folder::with_policy(
+        "default: deny\nrules:\n  - {id: reads, when: action.tool == \"file_read\", then: allow}\n  - {id: deep, when: action.depth > 3 && action.commands.size() > 0, then: ask}\n  - {id: lists, when: 'action.commands.all(c, c == \"ls\") && action.tool == \"shell\"', then: allow}\n",
+    );
+    let action = ["--tool", "bash", "--arg", "command=ls"];
+    let explained = lines(&folder.run(&[&["policy", "explain", "--json"], &action[..]].concat())).remove(0);
+    let file = text(&explained.get("opinions").and_then(Json::as_array).unwrap()[0], "file").to_owned();
+    assert_eq!(
+        explained.get("silent").unwrap().to_string(),
+        format!(
+            r#"[{{"effect":"allow","rule":"reads","file":"{file}","line":3,"causes":["it is only about the tool file_read; this is shell"]}},{{"effect":"ask","rule":"deep","file":"{file}","line":4,"causes":["`action.depth > 3` is false"]}}]"#
+        )
+    );
+    let for_people = printed(&folder.run(&[&["policy", "explain"], &action[..]].concat()));
+    assert!(
+        for_people.contains(&format!(
+            "rules that did not speak, and why:\n  allow  reads  {file}:3\n    it is only about the tool file_read; this is shell\n  ask  deep  {file}:4\n    `action.depth > 3` is false\n\nwhat the rules saw:\n"
+        )),
+        "{for_people}"
+    );
+}
+
+#[test]
 fn a_file_of_cases_is_run_and_failures_are_told() {
     let folder = Folder::with_policy(POLICY);
     let good = "- { name: reads, action: { tool: read }, expect: allow, rule: reading }\n  - { name: deletes, action: { tool: bash, args: { command: rm x } }, expect: deny, reason: Nothing }\n";

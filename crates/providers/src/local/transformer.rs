@@ -28,6 +28,12 @@ pub struct LocalModel {
 }
 
 impl LocalModel {
+    /// Looks for the files of a model in a folder and reads its settings, without loading the weights.
+    pub fn find(dir: &Path) -> Result<(), LocalModelError> {
+        let folder = Folder::find(dir)?;
+        folder.config().map(drop)
+    }
+
     /// Reads the model in a folder: `config.json`, `vocab.txt` and `model.safetensors`, in the folder itself or where a
     /// sentence transformer's folder usually has them. Everything that could go wrong with the model goes wrong here: with a
     /// model that opens, embedding cannot fail.

@@ -4,9 +4,15 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// Parameters of `initialize`. Name and version of the client are ignored.
+/// Parameters of `initialize`. The version of the client is ignored.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Initialize {
+    /// Name of the client, which says how long a line it reads; a name of another type is ignored, as released.
+    #[serde(default, deserialize_with = "text_or_nothing")]
+    pub sdk_name: Option<String>,
+    /// Proctor extension: the longest reply that the client reads, in bytes.
+    #[serde(default)]
+    pub max_response_bytes: Option<u64>,
     /// Version of the protocol; 0 if it is absent.
     #[serde(default)]
     pub protocol_version: Option<i64>,
@@ -16,6 +22,14 @@ pub struct Initialize {
     /// Proctor extension: whether the client reads `drift_alert` notifications. Official ones do not, and break on them.
     #[serde(default)]
     pub drift_alerts: Option<bool>,
+}
+
+/// A text; anything else is nothing.
+fn text_or_nothing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::String(text) => Ok(Some(text)),
+        _ => Ok(None),
+    }
 }
 
 /// The answer to `initialize`.
@@ -39,6 +53,9 @@ pub struct Initialized {
     pub max_trace_size_bytes: usize,
     /// Limit of a trace's steps.
     pub max_steps_per_trace: usize,
+    /// The longest reply that will be sent, if the client said what it reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_response_bytes: Option<usize>,
 }
 
 /// Parameters of `evaluate_batch`. Generic over the types of trace and assertion.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::MAX_REPLY;
 use super::rpc::{cut, respond, written_length};
+use super::{MAX_ASSERTIONS, MAX_LONG_REPLY, MAX_REPLY};
 
 /// The answer to `evaluate_batch`.
 #[derive(Debug, Clone, Serialize)]
@@ -138,28 +138,65 @@ const TEXT_BUDGETS: [TextBudget; 6] = [
     TextBudget { explanation: 0, passed: 0, evidence: 0, diagnostics: false, costs: false },
 ];
 
-/// The line that answers a batch, within [`MAX_REPLY`]: what is optional goes first, then explanations get shorter, those of passes
+/// Lengths of reply lines that a client reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyLimits {
+    /// Replies are shortened to this length where that is possible.
+    pub usual: usize,
+    /// No reply is longer than this.
+    pub most: usize,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> ReplyLimits {
+        ReplyLimits { usual: MAX_REPLY, most: MAX_LONG_REPLY }
+    }
+}
+
+impl ReplyLimits {
+    /// The limits of a client, from its name and from what it says it reads. The official Python client reads no line of 64 KiB, so that
+    /// a longer one would break its session; the one for TypeScript reads lines of any length. Of others nothing is known: they get a long
+    /// line only where the results fit into no short one, as from the released engine.
+    pub fn of(client: Option<&str>, reads: Option<u64>) -> ReplyLimits {
+        if let Some(bytes) = reads {
+            let most = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(MAX_REPLY, MAX_LONG_REPLY);
+            return ReplyLimits { usual: most, most };
+        }
+        match client.map(str::to_ascii_lowercase).as_deref() {
+            Some(name) if name.starts_with("attest-python") => {
+                ReplyLimits { usual: MAX_REPLY, most: MAX_REPLY }
+            }
+            Some(name) if name.starts_with("attest-typescript") => {
+                ReplyLimits { usual: MAX_LONG_REPLY, most: MAX_LONG_REPLY }
+            }
+            _ => ReplyLimits::default(),
+        }
+    }
+}
+
+/// The line that answers a batch, within the client's limits: what is optional goes first, then explanations get shorter, those of passes
 /// before those of failures. `None` if there are too many results for any line (see [`fits`]).
-pub fn batch_line(id: i64, answer: &BatchAnswer) -> Option<Vec<u8>> {
-    TEXT_BUDGETS
-        .iter()
-        .map(|budget| respond(id, &within(answer, budget)))
-        .find(|line| line.len() <= MAX_REPLY)
+pub fn batch_line(id: i64, answer: &BatchAnswer, limits: ReplyLimits) -> Option<Vec<u8>> {
+    let line = |most: usize| {
+        TEXT_BUDGETS.iter().map(|budget| respond(id, &within(answer, budget))).find(|line| line.len() <= most)
+    };
+    line(limits.usual).or_else(|| if limits.most > limits.usual { line(limits.most) } else { None })
 }
 
 /// Whether the results of assertions with these names fit into one answer at all.
-pub fn fits<'a>(names: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
+pub fn fits<'a>(names: impl Iterator<Item = (&'a str, &'a str)>, limits: ReplyLimits) -> bool {
     // What remains of a result in the smallest budget, and of the answer around them.
     const RESULT: usize =
         r#"{"assertion_id":"","status":"hard_fail","score":1.2345678901234567e-300,"explanation":""},"#.len();
     const AROUND: usize = 320;
-    let mut length = AROUND;
+    let (mut length, mut count) = (AROUND, 0);
     for (assertion, request) in names {
+        count += 1;
         length += RESULT + written_length(assertion);
         if !request.is_empty() {
             length += r#","request_id":"""#.len() + written_length(request);
         }
-        if length > MAX_REPLY {
+        if length > limits.most || (count > MAX_ASSERTIONS && length > MAX_REPLY) {
             return false;
         }
     }
@@ -219,6 +256,8 @@ mod tests {
 
     use super::*;
 
+    const SHORT: ReplyLimits = ReplyLimits { usual: MAX_REPLY, most: MAX_REPLY };
+
     fn answer(count: usize, explanation: &str, status: &'static str) -> BatchAnswer {
         let result = |index: usize| AssertionResult {
             assertion_id: format!("assert_{index:08x}"),
@@ -241,7 +280,7 @@ mod tests {
 
     #[test]
     fn small_answers_are_whole() {
-        let line = batch_line(1, &answer(3, "because", "hard_fail")).unwrap();
+        let line = batch_line(1, &answer(3, "because", "hard_fail"), SHORT).unwrap();
         let text = String::from_utf8(line).unwrap();
         assert_eq!(text.matches("because").count(), 6);
         assert!(text.ends_with('\n'));
@@ -251,7 +290,7 @@ mod tests {
     #[test]
     fn six_hundred_results_fit() {
         for status in ["pass", "hard_fail"] {
-            let line = batch_line(1, &answer(600, &"long ".repeat(300), status)).unwrap();
+            let line = batch_line(1, &answer(600, &"long ".repeat(300), status), SHORT).unwrap();
             assert!(line.len() <= MAX_REPLY);
             let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
             assert_eq!(value["result"]["results"].as_array().unwrap().len(), 600);
@@ -259,10 +298,38 @@ mod tests {
     }
 
     #[test]
+    fn a_thousand_results_are_sent_whole_to_clients_that_read_long_lines() {
+        let names: Vec<String> = (0..1000).map(|index| format!("assert_{index:08x}")).collect();
+        let names = || names.iter().map(|name| (name.as_str(), ""));
+        let whole = answer(1000, "because", "hard_fail");
+        for (client, reads, long) in [
+            (Some("attest-python"), None, false),
+            (Some("attest-python"), Some(1 << 20), true),
+            (Some("attest-typescript"), None, true),
+            (Some("other"), None, true),
+            (None, None, true),
+            (None, Some(0), false),
+        ] {
+            let limits = ReplyLimits::of(client, reads);
+            let line = batch_line(1, &whole, limits);
+            assert_eq!((fits(names(), limits), line.is_some()), (long, long), "{client:?} {reads:?}");
+            if let Some(line) = line {
+                assert_eq!(String::from_utf8(line).unwrap().matches("because").count(), 2000);
+            }
+        }
+        // Of a client that says nothing, a short line is expected where one can be.
+        let line = batch_line(1, &answer(400, &"word ".repeat(60), "hard_fail"), ReplyLimits::default());
+        assert!(line.unwrap().len() <= MAX_REPLY);
+        let many = || std::iter::repeat_n(("a", ""), MAX_ASSERTIONS + 1);
+        assert!(fits(many().skip(1), ReplyLimits::default()) && !fits(many(), ReplyLimits::default()));
+        assert_eq!(ReplyLimits::of(None, Some(u64::MAX)).most, MAX_LONG_REPLY);
+    }
+
+    #[test]
     fn failures_keep_their_words_longer_than_passes() {
         let mut mixed = answer(300, &"word ".repeat(60), "pass");
         mixed.results[7].status = "hard_fail";
-        let line = batch_line(1, &mixed).unwrap();
+        let line = batch_line(1, &mixed, SHORT).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
         let length = |index: usize| value["result"]["results"][index]["explanation"].as_str().unwrap().len();
         assert!(length(7) > length(8), "{} {}", length(7), length(8));
@@ -273,7 +340,7 @@ mod tests {
     fn a_note_is_told_however_little_room_there_is() {
         let mut many = answer(500, &"word ".repeat(60), "hard_fail");
         many.results[0].note = " (20 were not run)".to_owned();
-        let line = batch_line(1, &many).unwrap();
+        let line = batch_line(1, &many, SHORT).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
         assert!(
             value["result"]["results"][0]["explanation"].as_str().unwrap().ends_with(" (20 were not run)")
@@ -290,8 +357,8 @@ mod tests {
                 result.score = 1.234_567_890_123_456_7e-300;
                 result.cost = Some(0.001_234_567_890_123_4);
             }
-            if fits(names.iter().map(|(name, request)| (name.as_str(), request.as_str()))) {
-                let line = batch_line(-9_000_000_000_000_000_000, &whole);
+            if fits(names.iter().map(|(name, request)| (name.as_str(), request.as_str())), SHORT) {
+                let line = batch_line(-9_000_000_000_000_000_000, &whole, SHORT);
                 prop_assert!(line.is_some_and(|line| line.len() <= MAX_REPLY));
             }
         }

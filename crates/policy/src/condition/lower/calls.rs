@@ -6,7 +6,7 @@ use regex::RegexBuilder;
 use proctor_core::nearest;
 
 use super::super::names::{FUNCTIONS, MACROS, PAST, Signature, Style, function};
-use super::super::node::{Asked, Comprehension, Constant, Function, Kind, Node};
+use super::super::node::{Asked, Comprehension, Constant, Function, Kind, Node, PastFunction};
 use super::super::position::{name_before, problem_at};
 use super::super::time;
 use super::{Lowered, Lowering, leftmost, truncate};
@@ -97,7 +97,12 @@ impl Lowering<'_> {
                 self.problem(argument_id, format!("`{variable}.{name}` of an empty text matches nothing"));
                 return None;
             }
-            Node::Constant(Constant::Text(text)) => Asked::Fixed(function.question(scope, text.into())),
+            Node::Constant(Constant::Text(text)) => {
+                if *function != PastFunction::Tainted {
+                    self.check_asked_tool(offset, &text);
+                }
+                Asked::Fixed(function.question(scope, text.into()))
+            }
             node if matches!(argument.kind, Kind::Text | Kind::Any) => Asked::Computed(Box::new(node)),
             _ => {
                 self.problem(

@@ -141,6 +141,7 @@ impl Lowering<'_> {
         let (left, right) = (self.lower(left), self.lower(right));
         let (left, right) = (left?, right?);
         let known_words = self.check_words(left_id, &left.node, right_id, &right.node);
+        self.check_tools(left_id, &left.node, right_id, &right.node);
         let Some(kind) = result_kind(operator, left.kind, right.kind) else {
             let message = match operator {
                 Operator::Equal | Operator::NotEqual => {

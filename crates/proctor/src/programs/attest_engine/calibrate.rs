@@ -7,7 +7,7 @@ use proctor_core::json::Json;
 use proctor_providers::store::{Calibration, Store, StoreError};
 
 use super::{fail, say, variable};
-use proctor_door_attest::{Calibrated, LabelError, Settings, SettingsError, calibrate, read_labels};
+use proctor_door_attest::{Calibrated, LabelError, Settings, calibrate, read_labels};
 use proctor_system::SystemClock;
 
 /// Error of `calibrate`: its flags, its file of labels, or the store that keeps the result.
@@ -29,8 +29,6 @@ enum CalibrateError {
     Label { file: String, source: LabelError },
     #[error("{0}: no row has both a human_label and a judge_score")]
     NothingToCompare(String),
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
     #[error("there is no cache to keep it in: set ATTEST_CACHE_DIR")]
     NoCache,
     #[error(transparent)]
@@ -120,7 +118,7 @@ fn shown(rubric: &Rubric, measured: &Calibrated, threshold: f64) -> String {
 }
 
 fn keep(rubric: &Rubric, measured: &Calibrated) -> Result<(), CalibrateError> {
-    let settings = Settings::read(&variable)?;
+    let settings = Settings::read(&variable);
     let folder = settings.cache.ok_or(CalibrateError::NoCache)?;
     let store = Store::open(&folder, settings.kept, Arc::new(SystemClock))?;
     let calibration = Calibration {

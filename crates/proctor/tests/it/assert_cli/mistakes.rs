@@ -146,11 +146,11 @@ fn being_called_wrongly_is_exit_one() {
         assert_eq!(printed(&output), "", "{args}");
         assert!(!said(&output).is_empty() && said(&output).contains(says), "{says}: {}", said(&output));
     }
-    // Settings that cannot be used are not left out.
+    // A judge that cannot be used is told, and stops nothing that needs none.
     let output = command(&folder, &["assert", "--trace", "trace.json", "--assertions", "assertions.yaml"])
         .env("ATTEST_JUDGE_PROVIDER", "acme")
         .output()
         .unwrap();
-    ends(&output, 1);
     assert!(said(&output).contains("`acme`"), "{}", said(&output));
+    assert!(!printed(&output).is_empty());
 }

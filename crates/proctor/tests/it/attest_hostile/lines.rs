@@ -230,15 +230,49 @@ fn many_results_in_one_reply() {
         &json!(assertions),
     );
     assert_eq!(results.len(), 100);
-    let (code, said) = {
-        let assertions: Vec<Value> =
-            (0..5_000).map(|index| contains(&format!("assert_{index:08}"), "hello")).collect();
-        engine.refusal("evaluate_batch", &json!({"trace": trace("t"), "assertions": assertions}))
+    // Of this client nothing is known: what fits into no short line comes in a long one, up to a bound.
+    let many = |count: usize| -> Vec<Value> {
+        (0..count).map(|index| contains(&format!("assert_{index:08}"), "hello")).collect()
     };
+    assert_eq!(engine.evaluate(&trace("t"), &json!(many(5_000))).len(), 5_000);
+    let (code, said) =
+        engine.refusal("evaluate_batch", &json!({"trace": trace("t"), "assertions": many(10_001)}));
     assert_eq!(code, 1002);
     assert!(said.contains("several batches"), "{said}");
     engine.assert_well("too many assertions");
     assert_eq!(engine.close().0, 0);
+}
+
+/// The Python SDK breaks at a line of 64 KiB; other clients say what they read, or are known to read any line.
+#[test]
+fn a_thousand_assertions_are_answered_for_clients_that_read_long_lines() {
+    let place = Place::new();
+    let assertions: Vec<Value> =
+        (0..1_000).map(|index| contains(&format!("assert_{index:08}"), "absent")).collect();
+    let params = json!({"trace": trace("t"), "assertions": assertions});
+    for (client, answered) in [
+        (json!({"sdk_name": "attest-python"}), false),
+        (json!({"sdk_name": "attest-python", "max_response_bytes": 4_000_000}), true),
+        (json!({"sdk_name": "attest-typescript"}), true),
+        (json!({"sdk_name": null}), true),
+    ] {
+        let mut engine = place.start(&[]);
+        let mut hello = json!({"protocol_version": 1});
+        hello.as_object_mut().unwrap().extend(client.as_object().unwrap().clone());
+        let able = engine.result("initialize", &hello);
+        assert_eq!(able.get("max_response_bytes"), client.get("max_response_bytes"), "{able}");
+        if answered {
+            let results = engine.result("evaluate_batch", &params);
+            let results = results["results"].as_array().unwrap();
+            assert_eq!(results.len(), 1_000, "{client}");
+            assert!(
+                results.iter().all(|result| result["explanation"].as_str().unwrap().contains("`absent`"))
+            );
+        } else {
+            assert_eq!(engine.refusal("evaluate_batch", &params).0, 1002, "{client}");
+        }
+        assert_eq!(engine.close().0, 0);
+    }
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn engine_with_judge(place: &Place, vendor: &Vendor) -> Engine {
 }
 
 #[test]
-fn results_are_in_the_order_of_layers() {
+fn results_are_in_the_order_of_the_request() {
     let place = Place::new();
     let vendor = Vendor::judge(0.9);
     let mut engine = engine_with_judge(&place, &vendor);
@@ -137,9 +137,9 @@ fn results_are_in_the_order_of_layers() {
         assertion("p", "plugin", &json!({"plugin_id": "x"})),
     ]);
     let results = engine.evaluate(&trace("t"), &batch);
-    assert_eq!(ids(&results), ["p", "s", "n", "tt", "t", "c1", "c2", "j1", "j2"], "{results:?}");
+    assert_eq!(ids(&results), ["j1", "c1", "tt", "t", "j2", "n", "s", "c2", "p"], "{results:?}");
     // A plugin that is waited for keeps nothing from running.
-    assert_eq!((&results[0]["status"], &results[7]["status"]), (&json!("soft_fail"), &json!("pass")));
+    assert_eq!((&results[8]["status"], &results[0]["status"]), (&json!("soft_fail"), &json!("pass")));
     assert_eq!(vendor.count(), 2);
 }
 
@@ -171,17 +171,17 @@ fn a_hard_failure_keeps_models_from_being_asked() {
         );
         assert!(!failures[1]["explanation"].as_str().unwrap().contains("not run"), "{}", failures[1]);
     }
-    // What is not known at all does so too; it sorts first.
+    // What is not known at all does so too.
     let results = engine.evaluate(
         &trace("t"),
         &json!([of("content", "c", true), judge("j"), assertion("u", "nonsense", &json!({}))]),
     );
-    assert_eq!(ids(&results), ["u", "c"]);
-    assert_eq!(results[0]["status"], "hard_fail");
+    assert_eq!(ids(&results), ["c", "u"]);
+    assert_eq!(results[1]["status"], "hard_fail");
     assert!(
-        results[0]["explanation"].as_str().unwrap().contains("(1 assertion of layers 5 and 6 was not run)"),
+        results[1]["explanation"].as_str().unwrap().contains("(1 assertion of layers 5 and 6 was not run)"),
         "{}",
-        results[0]
+        results[1]
     );
     assert_eq!(vendor.count(), 0);
     // Soft failures do not, and without anything to leave out nothing is said.
@@ -201,8 +201,8 @@ fn a_hard_failure_keeps_models_from_being_asked() {
             assertion("e", "embedding", &json!({"reference": "r"}))
         ]),
     );
-    assert_eq!(ids(&results), ["c", "e", "j"]);
-    for result in &results[1..] {
+    assert_eq!(ids(&results), ["j", "c", "e"]);
+    for result in [&results[0], &results[2]] {
         assert_eq!(result["status"], "hard_fail");
         assert!(result["explanation"].as_str().unwrap().starts_with("error:"), "{result}");
     }

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::attest::{Engine, Place, contains, request, trace};
+use crate::support::attest::{Engine, Place, assertion, contains, request, trace};
 
 #[test]
 fn words_behind_the_name_and_the_exit_code() {
@@ -160,18 +160,35 @@ fn how_the_process_ends() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_used_ends_it_before_any_reply() {
+fn a_model_that_cannot_be_used_stops_only_the_assertions_that_need_it() {
     let place = Place::new();
-    for (variables, says) in [
-        (&[("ATTEST_JUDGE_PROVIDER", "acme")][..], "ATTEST_JUDGE_PROVIDER"),
-        (&[("ATTEST_JUDGE_PROVIDER", "openai")], "ATTEST_OPENAI_API_KEY"),
-        (&[("ATTEST_OPENAI_API_KEY", "k-secret"), ("ATTEST_BUDGET_USD", "much")], "ATTEST_BUDGET_USD"),
-        (&[("ATTEST_JUDGE_BASE_URL", "not a url")], "ATTEST_JUDGE_BASE_URL"),
-        (&[("ATTEST_EMBEDDING_BASE_URL", "not a url")], "ATTEST_EMBEDDING_BASE_URL"),
+    let judge = assertion("model", "llm_judge", &json!({"criteria": "kind"}));
+    let embedding = assertion("model", "embedding", &json!({"reference": "hello"}));
+    for (variables, needs, says) in [
+        (&[("ATTEST_JUDGE_PROVIDER", "acme")][..], &judge, "`acme`"),
+        (&[("ATTEST_JUDGE_PROVIDER", "openai")], &judge, "ATTEST_OPENAI_API_KEY"),
+        (
+            &[("ATTEST_OPENAI_API_KEY", "k-secret"), ("ATTEST_BUDGET_USD", "much")],
+            &judge,
+            "ATTEST_BUDGET_USD",
+        ),
+        (&[("ATTEST_JUDGE_BASE_URL", "not a url")], &judge, "ATTEST_JUDGE_BASE_URL"),
+        (&[("ATTEST_EMBEDDING_BASE_URL", "not a url")], &embedding, "ATTEST_EMBEDDING_BASE_URL"),
+        (&[("ATTEST_EMBEDDING_PROVIDER", "word2vec")], &embedding, "`word2vec`"),
+        (&[("ATTEST_EMBEDDING_PROVIDER", "local")], &embedding, "ATTEST_EMBEDDING_MODEL_DIR"),
+        (&[("ATTEST_EMBEDDING_MODEL_DIR", "/no/such/model")], &embedding, "/no/such/model"),
     ] {
-        let engine = place.start(variables);
-        let (code, said) = engine.wait();
-        assert_eq!(code, 1, "{variables:?}: {said}");
+        let mut engine = place.start(variables);
+        let able = engine.initialize()["capabilities"].to_string();
+        let capability = if std::ptr::eq(needs, &judge) { "llm_judge" } else { "embedding" };
+        assert!(able.contains("layers_1_4") && !able.contains(capability), "{variables:?}: {able}");
+        let results = engine.evaluate(&trace("t"), &json!([needs, contains("text", "hello")]));
+        let explanation = results[0]["explanation"].as_str().unwrap();
+        assert_eq!(results[0]["status"], "hard_fail");
+        assert!(explanation.starts_with("error: ") && explanation.contains(says), "{explanation}");
+        assert_eq!(results[1]["status"], "pass", "{results:?}");
+        let (code, said) = engine.close();
+        assert_eq!(code, 0, "{said}");
         assert!(said.contains(says) && !said.contains("k-secret"), "{said}");
     }
 }
