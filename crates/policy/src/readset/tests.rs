@@ -50,7 +50,7 @@ fn facts() -> impl Strategy<Value = Facts> {
     let names = (kind, text(), text(), text(), text(), text(), text(), text(), text(), text());
     let values = (some_json(), some_json(), some_json(), text(), text());
     let numbers = (any::<u16>(), any::<u64>(), decimal(), any::<u32>());
-    let lists = (texts(), texts(), texts(), texts(), texts());
+    let lists = (texts(), texts(), texts(), texts(), texts(), texts(), texts(), texts());
     (names, values, numbers, lists).prop_map(|(names, values, numbers, lists)| Facts {
         kind: names.0,
         name: names.1,
@@ -76,6 +76,9 @@ fn facts() -> impl Strategy<Value = Facts> {
         commands: lists.2,
         hosts: lists.3,
         unknown: lists.4,
+        expansions: lists.5,
+        assignments: lists.6,
+        opaque: lists.7,
     })
 }
 
