@@ -21,6 +21,7 @@ use crate::document::{CredentialAction, Document, Position, Rule};
 use crate::input::Input;
 use crate::policy::{Policy, applies, strictest_credential_action};
 use crate::question::AnswerSource;
+use crate::scan::FindingKind;
 
 /// Opinion of one rule, section or module about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -365,7 +366,12 @@ fn reserve(input: &Input, rate: Option<u32>) -> Vec<Amount> {
 
 /// Whether findings of only these kinds leave the answer alone, because the documents do not say what to do about secrets.
 fn is_soft_kind(kind: &str) -> bool {
-    matches!(kind, "EmailAddress" | "GenericHighEntropy")
+    matches!(kind, "EmailAddress" | "GenericHighEntropy") || is_additional_kind(kind)
+}
+
+/// Whether a kind is no part of the published algorithm: under the released gateway's documents it changes no answer.
+fn is_additional_kind(kind: &str) -> bool {
+    FindingKind::from_name(kind).is_some_and(FindingKind::is_additional)
 }
 
 /// Strictest `credential_action` of the documents, and whether any document has one.

@@ -16,7 +16,7 @@ use crate::condition::Condition;
 use crate::document::{CredentialAction, Document, DocumentScope, Rule};
 use crate::input::Input;
 use crate::modules::Engine;
-use crate::scan::Scanner;
+use crate::scan::{Identifiers, Scanner};
 
 pub(crate) use compile::strictest_credential_action;
 pub use source::{Source, SourceRole, module_name, sources_digest};
@@ -137,10 +137,17 @@ impl Policy {
         &self.scanner
     }
 
-    /// Whether e-mail addresses are cut like secrets: some document says what to do about credentials, or has a rule that redacts
-    /// what is found.
+    /// Identifiers as records hold them under this policy, whose own patterns cover them, too.
+    pub fn identifiers<'a>(&'a self, key: &'a [u8; 32]) -> Identifiers<'a> {
+        Identifiers::new(&self.scanner, key)
+    }
+
+    /// Whether e-mail addresses are cut like secrets: all documents are of sections only, as the released gateway has them, some document
+    /// says what to do about credentials, or has a rule that redacts what is found.
     pub(crate) fn redacts_email(&self) -> bool {
+        let is_of_sections = |document: &Document| document.rules.is_none() && document.default.is_none();
         self.credential_action.is_some()
+            || (!self.documents.is_empty() && self.documents.iter().all(is_of_sections))
             || self.rules.iter().any(|rule| rule.rule.then == Effect::Redact && rule.rule.paths.is_none())
     }
 
@@ -192,11 +199,12 @@ fn covers(scope: &DocumentScope, caller: &Caller) -> bool {
     }
 }
 
-/// Whether a document means this name: as it is, by the UUID that is made of it, or by what stands for it in records.
+/// Whether a document means this name: as it is, by the UUID that is made of it, or by what stood for it in records of earlier versions. What
+/// stands for it now depends on a key, so a document names what the records show.
 fn is_named(agent: &str, name: &str) -> bool {
     agent == name
         || agent.eq_ignore_ascii_case(&assembly_agent_uuid(name))
-        || (name.starts_with("id-") && crate::scan::identifier(agent) == name)
+        || (name.starts_with("id-") && crate::scan::unkeyed(agent) == name)
 }
 
 /// Names by which a document may mean a principal: its whole name; for an agent also the identifier that it registered with, which for one without a

@@ -3,7 +3,11 @@
 //! Five passes, in this order: literal prefixes and the operator's own patterns, digit runs, e-mail
 //! addresses, high entropy, storage account keys. Every pass walks the text a bounded number of times, so a
 //! scan costs time linear in the length of the text, whatever the text is.
+//!
+//! [`Scanner::scan`] is the published algorithm and nothing else. What is written is cut by [`Scanner::scan_claimed`], which adds rules of
+//! our own and takes away what is known to be no secret.
 
+mod additional;
 mod bytes;
 mod custom;
 mod digits;
@@ -15,6 +19,10 @@ mod kind;
 mod literals;
 mod path;
 mod redaction;
+mod uuid;
+
+#[cfg(test)]
+mod identifier_tests;
 
 fn begins_key(text: &str, at: usize) -> bool {
     text.as_bytes().get(at..at + 3).is_some_and(|start| start.eq_ignore_ascii_case(b"sk-"))
@@ -30,7 +38,8 @@ mod tests;
 use std::sync::{Arc, LazyLock};
 
 pub use custom::{PatternError, PatternProblem};
-pub use identifier::identifier;
+pub(crate) use identifier::unkeyed;
+pub use identifier::{Identifiers, identifier};
 pub use json::{JsonFinding, MAX_JSON_DEPTH, MAX_REPORTED_FINDINGS};
 pub use kind::FindingKind;
 pub use path::{json_path_child, json_path_index};
@@ -72,11 +81,15 @@ impl Scanner {
         &STANDARD
     }
 
-    /// The findings by which actions are judged and cut: those of [`Scanner::scan`], but an `sk-` inside a word (`task-`, `risk-`)
-    /// begins no key. Cutting there would break ordinary names, and hide what follows them from rules.
+    /// The findings by which actions are judged and cut: those of [`Scanner::scan`] and of the additional rules, with two exceptions. An
+    /// `sk-` inside a word (`task-`, `risk-`) begins no key: cutting there would break ordinary names, and hide what follows them from
+    /// rules. The digits of a UUID or a digest are no payment card.
     pub fn scan_claimed(&self, text: &str) -> Vec<Finding> {
         let mut findings = self.scan(text);
         findings.retain_mut(|finding| {
+            if uuid::is_in_identifier(text, finding) {
+                return false;
+            }
             if !matches!(finding.kind, FindingKind::OpenAiKey | FindingKind::AnthropicKey)
                 || !is_inside_word(text, finding.offset)
             {
@@ -88,6 +101,13 @@ impl Scanner {
             finding.offset = later.unwrap_or(finding.offset);
             later.is_some()
         });
+        let published = findings.len();
+        additional::find(text, &mut findings);
+        if findings.len() > published {
+            drop_known(&mut findings, published);
+            findings.sort_by_key(|finding| finding.offset);
+            merge_same_kind(&mut findings);
+        }
         findings
     }
 
@@ -122,6 +142,28 @@ impl Default for Scanner {
     fn default() -> Scanner {
         Scanner::standard().clone()
     }
+}
+
+/// Drops additional findings inside one of a published kind that says more: the first `published` of the list are the published ones.
+fn drop_known(findings: &mut Vec<Finding>, published: usize) {
+    let (known, _) = findings.split_at(published);
+    let mut specific: Vec<(usize, usize)> = known
+        .iter()
+        .filter(|finding| finding.kind.priority() > FindingKind::Credential.priority())
+        .map(|finding| (finding.offset, finding.end))
+        .collect();
+    specific.sort_unstable();
+    // The furthest end of all that begin up to here.
+    let mut furthest = 0;
+    for span in &mut specific {
+        furthest = furthest.max(span.1);
+        span.1 = furthest;
+    }
+    findings.retain(|finding| {
+        let before = specific.partition_point(|span| span.0 <= finding.offset);
+        let covering = before.checked_sub(1).and_then(|index| specific.get(index));
+        !finding.kind.is_additional() || covering.is_none_or(|span| span.1 < finding.end)
+    });
 }
 
 /// Joins overlapping findings of the same kind: the position of the first, the furthest end of all.

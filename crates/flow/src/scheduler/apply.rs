@@ -326,6 +326,7 @@ fn refuse_secrets(jobs: &[&Json]) -> Result<(), ApplyError> {
             FindingKind::EmailAddress
                 | FindingKind::GenericHighEntropy
                 | FindingKind::SsnPattern
+                | FindingKind::Credential
                 | FindingKind::CreditCardLuhn
         )
     };

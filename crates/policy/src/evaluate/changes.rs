@@ -5,7 +5,7 @@ use proctor_core::decision::{Change, Decision, Effect};
 use proctor_core::json::Json;
 use proctor_facts::{Fact, Facts};
 
-use super::{Gathered, credential_action, is_soft_kind};
+use super::{Gathered, credential_action, is_additional_kind, is_soft_kind};
 use crate::document::{CredentialAction, Document, Position};
 use crate::input::Input;
 use crate::json_path;
@@ -14,7 +14,7 @@ use crate::json_path;
 pub(super) fn judge_findings(documents: &[&Document], input: &Input, gathered: &mut Gathered<'_>) {
     let (action, written) = credential_action(documents);
     let has_rules = documents.iter().any(|document| document.rules.is_some() || document.default.is_some());
-    let counts = |kind: &str| written || !has_rules || !is_soft_kind(kind);
+    let counts = |kind: &str| written || (!is_additional_kind(kind) && (!has_rules || !is_soft_kind(kind)));
     let Some(first) = input.findings.iter().find(|finding| counts(&finding.kind)) else { return };
     match action {
         CredentialAction::Block => {

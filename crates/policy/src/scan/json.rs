@@ -8,6 +8,7 @@ mod tests;
 
 use proctor_core::json::Json;
 
+use super::additional::{Strength, is_basic_credential, is_member_secret, strength};
 use super::path::Path;
 use super::{Finding, FindingKind, REDACTED_WHOLE, Scanner, leading_kind, redact};
 
@@ -109,7 +110,14 @@ impl<'s> Redactor<'s> {
             .iter()
             .enumerate()
             .filter_map(|(index, element)| {
-                Some((index, self.redact_value(element, &path.index(index), depth + 1)?))
+                let path = path.index(index);
+                let cut = match index.checked_sub(1).and_then(|before| elements.get(before)) {
+                    Some(Json::String(option)) if is_secret_option(option) && is_text(element) => {
+                        self.cut_presented(element, Presented::Option, &path, depth + 1)
+                    }
+                    _ => self.redact_value(element, &path, depth + 1),
+                };
+                Some((index, cut?))
             })
             .collect();
         if changed.is_empty() {
@@ -129,7 +137,10 @@ impl<'s> Redactor<'s> {
                 Json::String(text) if is_service_account && (name == "type" || name == "private_key") => {
                     self.cut_whole(text, &member_path)
                 }
-                _ => self.redact_value(value, &member_path, depth + 1),
+                _ => match presented_as(members, name, value) {
+                    Some(presented) => self.cut_presented(value, presented, &member_path, depth + 1),
+                    None => self.redact_value(value, &member_path, depth + 1),
+                },
             };
             changed.extend(cut.map(|cut| (index, cut)));
         }
@@ -144,11 +155,59 @@ impl<'s> Redactor<'s> {
         Some(Json::Object(names.zip(values).collect()))
     }
 
+    /// A value whose name presents it as a credential: found as a whole, unless it does not look like one.
+    fn cut_presented(
+        &mut self,
+        value: &Json,
+        presented: Presented,
+        path: &Path<'_>,
+        depth: usize,
+    ) -> Option<Json> {
+        let is_secret = |text: &str| match presented {
+            Presented::Named(strength) => is_member_secret(text, strength),
+            Presented::Basic => is_basic_credential(text),
+            Presented::Option => !text.starts_with('-') && is_member_secret(text, Strength::Password),
+        };
+        let whole = |length| Finding { kind: FindingKind::Credential, offset: 0, end: length };
+        match value {
+            Json::String(text) if is_secret(text) => {
+                let mut findings = self.scanner.scan_claimed(text);
+                let is_known = findings.iter().any(|finding| {
+                    !finding.kind.is_additional()
+                        && finding.kind.priority() > FindingKind::Credential.priority()
+                        && (finding.offset, finding.end) == (0, text.len())
+                });
+                if !is_known {
+                    findings.insert(0, whole(text.len()));
+                }
+                self.cut_string(text, &findings, path, false).map(Json::String)
+            }
+            Json::Number(literal) if presented == Presented::Named(Strength::Password) => {
+                self.report(&whole(literal.len()), path, false);
+                let kind = FindingKind::Credential;
+                (!(self.keep)(kind)).then(|| Json::String(kind.replacement().to_owned()))
+            }
+            Json::Array(elements) if depth <= MAX_JSON_DEPTH => {
+                let changed: Vec<(usize, Json)> = elements
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(index, element)| {
+                        let path = path.index(index);
+                        Some((index, self.cut_presented(element, presented, &path, depth + 1)?))
+                    })
+                    .collect();
+                let is_changed = !changed.is_empty();
+                is_changed.then(|| Json::Array(with_changes(elements, changed, Json::clone).collect()))
+            }
+            _ => self.redact_value(value, path, depth),
+        }
+    }
+
     /// A string of a service account: found as a whole, whatever else is found in it.
     fn cut_whole(&mut self, text: &str, path: &Path<'_>) -> Option<Json> {
         let mut findings = self.scanner.scan_claimed(text);
         let is_private_key = findings.iter().any(|finding| finding.kind == FindingKind::PrivateKey);
-        findings.retain(|finding| finding.kind != FindingKind::PrivateKey);
+        findings.retain(|finding| finding.kind != FindingKind::PrivateKey && !finding.kind.is_additional());
         let kind = if is_private_key { FindingKind::PrivateKey } else { FindingKind::GcpServiceAccount };
         findings.insert(0, Finding { kind, offset: 0, end: text.len() });
         self.cut_string(text, &findings, path, false).map(Json::String)
@@ -194,6 +253,48 @@ impl<'s> Redactor<'s> {
             self.reported.push(JsonFinding { kind, path: path.render(), in_name, offset, end });
         }
     }
+}
+
+/// What presents a value as a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presented {
+    /// A name.
+    Named(Strength),
+    /// A name whose value is user and password in base64.
+    Basic,
+    /// The option before it in a list of words.
+    Option,
+}
+
+/// What presents the value of a member as a credential: its own name, or that of a pair of name and value.
+fn presented_as(members: &[(String, Json)], name: &str, value: &Json) -> Option<Presented> {
+    if !matches!(value, Json::String(_) | Json::Number(_) | Json::Array(_)) {
+        return None;
+    }
+    if name == "auth" || name == "_auth" {
+        return Some(Presented::Basic);
+    }
+    if name.eq_ignore_ascii_case("value") && members.len() <= MAX_PAIR_MEMBERS {
+        let is_name =
+            |name: &str| ["name", "key", "header", "variable"].iter().any(|it| name.eq_ignore_ascii_case(it));
+        return members.iter().find_map(|(name, value)| match value {
+            Json::String(text) if is_name(name) => strength(text).map(Presented::Named),
+            _ => None,
+        });
+    }
+    strength(name).map(Presented::Named)
+}
+
+/// The most members of an object that is a pair of name and value.
+const MAX_PAIR_MEMBERS: usize = 6;
+
+/// Whether the word of a command line is an option that takes a credential as the next word.
+fn is_secret_option(word: &str) -> bool {
+    word.starts_with('-') && !word.contains('=') && strength(word).is_some()
+}
+
+fn is_text(value: &Json) -> bool {
+    matches!(value, Json::String(_))
 }
 
 fn is_service_account_type(name: &str, value: &Json) -> bool {

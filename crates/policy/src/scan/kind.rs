@@ -86,6 +86,10 @@ finding_kinds! {
     GenericHighEntropy,
     /// A match of one of the operator's own patterns, or data too deep to be looked at.
     Custom,
+    /// A key or token in the format of its vendor; not of the published algorithm.
+    VendorToken,
+    /// A value that a name, an option, a header or a URL presents as a credential; not of the published algorithm.
+    Credential,
 }
 
 impl FindingKind {
@@ -99,7 +103,15 @@ impl FindingKind {
         match self {
             FindingKind::GenericHighEntropy => 0,
             FindingKind::EmailAddress => 1,
-            _ => 2,
+            // Below the published kinds, whose labels stay as they are.
+            FindingKind::VendorToken | FindingKind::Credential => 2,
+            _ => 3,
         }
+    }
+
+    /// Whether the kind is an addition to the published algorithm. It is cut from what is written, and changes no answer unless the
+    /// policy says in writing what to do about credentials.
+    pub const fn is_additional(self) -> bool {
+        matches!(self, FindingKind::VendorToken | FindingKind::Credential)
     }
 }

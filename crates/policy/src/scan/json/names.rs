@@ -13,7 +13,7 @@ impl Redactor<'_> {
         let mut cut_names: Vec<Option<String>> = Vec::new();
         let mut found = Vec::new();
         for (index, (name, _)) in members.iter().enumerate() {
-            let findings = self.scanner.scan(name);
+            let findings = self.scanner.scan_claimed(name);
             if findings.is_empty() {
                 continue;
             }
