@@ -12,6 +12,7 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use super::approvals::Approvals;
+use super::metrics::{EventCount, Metrics};
 use super::operations::{Operation, Operations};
 use super::outage_log::OutageLog;
 use super::reports::Reports;
@@ -35,33 +36,33 @@ pub(crate) struct Gateway {
 pub(crate) struct Decider {
     settings: Settings,
     gateway: Option<Gateway>,
-    rules: Rules,
-    operations: Arc<Operations>,
-    approvals: Arc<Approvals>,
-    reports: Arc<Reports>,
-    owner: Arc<TokenOwner>,
+    parts: Parts,
     gateway_outage: OutageLog,
     reports_unused: OutageLog,
 }
 
+/// Parts that a [`Decider`] shares with background tasks, and its rules.
+pub(crate) struct Parts {
+    /// Rules without a gateway.
+    pub rules: Rules,
+    /// Operations that were stopped.
+    pub operations: Arc<Operations>,
+    /// Approvals that are waited for.
+    pub approvals: Arc<Approvals>,
+    /// Queue of events.
+    pub reports: Arc<Reports>,
+    /// Owner of the token.
+    pub owner: Arc<TokenOwner>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
 impl Decider {
-    pub(crate) fn new(
-        settings: Settings,
-        gateway: Option<Gateway>,
-        rules: Rules,
-        operations: Arc<Operations>,
-        approvals: Arc<Approvals>,
-        reports: Arc<Reports>,
-        owner: Arc<TokenOwner>,
-    ) -> Decider {
+    pub(crate) fn new(settings: Settings, gateway: Option<Gateway>, parts: Parts) -> Decider {
         Decider {
             settings,
             gateway,
-            rules,
-            operations,
-            approvals,
-            reports,
-            owner,
+            parts,
             gateway_outage: OutageLog::default(),
             reports_unused: OutageLog::default(),
         }
@@ -69,7 +70,7 @@ impl Decider {
 
     /// Logs at start-up which source decides.
     pub(crate) fn log_decision_source(&self) {
-        let line = match (&self.gateway, &self.rules) {
+        let line = match (&self.gateway, &self.parts.rules) {
             (Some(gateway), _) if self.settings.fail_closed => {
                 format!(
                     "the gateway at {} decides; without it everything is denied",
@@ -93,13 +94,18 @@ impl Decider {
                 format!("{} local rules decide: there is no gateway", rules.len())
             }
             (None, Rules::Absent(why)) => format!("everything is denied: {why}; {WHAT_TO_SET}"),
+            (_, Rules::Disabled) => {
+                return log::warn!(
+                    "EVERY ACTION IS ALLOWED: AA_POLICY_PATH is empty and there is no gateway, as in the released runtime; {WHAT_TO_SET}"
+                );
+            }
         };
         log::info!("{line}");
     }
 
     async fn decide(&self, mut request: CheckActionRequest) -> CheckActionResponse {
         let operation = Operation::of(&request);
-        if let Some(denial) = self.operations.denial(&operation) {
+        if let Some(denial) = self.parts.operations.denial(&operation) {
             return denial;
         }
         let types = Types::of(&request);
@@ -125,14 +131,14 @@ impl Decider {
             }
         };
         // Checked again: the operation may have been stopped during the call.
-        self.operations.denial(&operation).unwrap_or(answer)
+        self.parts.operations.denial(&operation).unwrap_or(answer)
     }
 
     /// Registers an approval before its query is answered, so that an immediate decision is not missed.
     async fn expect_outcome(&self, approval_id: &str) {
-        self.approvals.remember(approval_id);
-        if self.owner.now().is_some() {
-            self.approvals.wait_for_stream().await;
+        self.parts.approvals.remember(approval_id);
+        if self.parts.owner.now().is_some() {
+            self.parts.approvals.wait_for_stream().await;
         }
     }
 
@@ -148,7 +154,7 @@ impl Decider {
         if self.settings.token.is_none() && token.is_some() && decision != Decision::Deny {
             gateway.reports.set_token(token);
             if let Some(holder) = holder {
-                self.owner.learn(&holder);
+                self.parts.owner.learn(&holder);
             }
         }
     }
@@ -159,6 +165,7 @@ impl Decider {
             log::info!("a query was denied: {error}");
             return deny("runtime.refused", "the gateway refused the query");
         }
+        self.parts.metrics.gateway_failed();
         self.gateway_outage.failed(|| format!("the gateway does not answer: {error}"));
         let (rule, reason) = match error {
             ClientError::Timeout { .. } => ("runtime.timeout", "gateway did not answer in time"),
@@ -169,9 +176,10 @@ impl Decider {
 
     /// Answers by the local rules; `instead_of` is the rule and reason of the gateway's failure.
     fn judge(&self, types: Types, instead_of: Option<(&str, &str)>) -> CheckActionResponse {
-        match self.rules.judge(types) {
+        match self.parts.rules.judge(types) {
             RuleDecision::Allow => CheckActionResponse {
                 decision: Decision::Allow.into(),
+                reason: "no local rule is against it".to_owned(),
                 policy_rule: LOCAL.to_owned(),
                 ..Default::default()
             },
@@ -185,7 +193,7 @@ impl Decider {
     }
 
     fn ask(&self, rule: &str, time: Duration) -> CheckActionResponse {
-        match self.approvals.open(time) {
+        match self.parts.approvals.open(time) {
             Some(approval_id) => CheckActionResponse {
                 decision: Decision::Pending.into(),
                 reason: "a local rule requires approval".to_owned(),
@@ -208,10 +216,12 @@ impl RuntimeHandler for Decider {
             answer.decision_latency_us =
                 i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX).max(1);
         }
+        self.parts.metrics.answered(answer.decision(), began.elapsed());
         answer
     }
 
     async fn report(&self, mut event: AuditEvent) {
+        self.parts.metrics.events(EventCount::Received, 1);
         if self.gateway.is_none() {
             self.reports_unused.failed(|| "reported events go nowhere: there is no gateway".to_owned());
             return;
@@ -219,11 +229,11 @@ impl RuntimeHandler for Decider {
         if event.agent_id.is_none() {
             event.agent_id = Some(self.settings.agent());
         }
-        self.reports.push(event);
+        self.parts.reports.push(event);
     }
 
     fn subscribe_pushes(&self) -> Option<broadcast::Receiver<Push>> {
-        Some(self.approvals.subscribe())
+        Some(self.parts.approvals.subscribe())
     }
 
     fn closed(&self, why: &str) {

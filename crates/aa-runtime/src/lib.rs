@@ -4,6 +4,7 @@
 
 mod approvals;
 mod decide;
+mod metrics;
 mod operations;
 mod outage_log;
 mod reports;
@@ -12,6 +13,7 @@ mod settings;
 mod token_owner;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +25,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::approvals::Approvals;
-use self::decide::{Decider, Gateway};
+use self::decide::{Decider, Gateway, Parts};
+use self::metrics::Metrics;
 use self::operations::Operations;
 use self::reports::{Buffer, Reports};
 use self::rules::Rules;
@@ -67,6 +70,14 @@ pub enum RunError {
     /// The file for undelivered events cannot be used.
     #[error(transparent)]
     Buffer(#[from] OpenBufferError),
+    /// The address of the metrics cannot be bound.
+    #[error("AA_METRICS_ADDR {address}: {source}")]
+    Metrics {
+        /// The address.
+        address: SocketAddr,
+        /// The operating system's error.
+        source: io::Error,
+    },
     /// The socket cannot be bound.
     #[error("{0}")]
     Socket(#[source] io::Error),
@@ -91,10 +102,10 @@ async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), RunError>
     let path = socket(launch.socket.as_deref(), launch.framing, &settings);
     let gateway = settings.gateway.as_deref().map(|endpoint| gateway(endpoint, &settings)).transpose()?;
     // A fail-closed gateway never falls back to the rules.
-    let rules = if gateway.is_some() && settings.fail_closed {
-        Rules::unread()
-    } else {
-        Rules::load(settings.policy.as_deref())?
+    let rules = match &gateway {
+        Some(_) if settings.fail_closed => Rules::unread(),
+        Some(_) => Rules::load(settings.policy.as_deref())?,
+        None => Rules::load_alone(settings.policy.as_deref())?,
     };
     let stop = CancellationToken::new();
     let operations = Arc::new(Operations::new(settings.names()));
@@ -104,7 +115,9 @@ async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), RunError>
         log::info!("AA_AUDIT_BUFFER_PATH is not used: there is no gateway to deliver to");
     }
     let buffer = settings.buffer.as_deref().filter(|_| gateway.is_some()).map(Buffer::open).transpose()?;
-    let reports = Arc::new(Reports::new(settings.reports, Arc::clone(&owner), buffer));
+    let metrics = Arc::new(Metrics::default());
+    let reports = Reports::new(settings.reports, Arc::clone(&owner), buffer).counted_by(Arc::clone(&metrics));
+    let reports = Arc::new(reports);
     let reporting = gateway.clone().map(|Gateway { reports: client, .. }| {
         // Without a configured token the runtime learns one, with its owner, from queries.
         if settings.token.is_none() || settings.has_pair() {
@@ -114,6 +127,9 @@ async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), RunError>
         tokio::spawn(Arc::clone(&approvals).follow(client.clone(), name, owner.subscribe()));
         tokio::spawn(Arc::clone(&reports).deliver(client))
     });
+    if let Some(address) = settings.metrics {
+        serve_metrics(address, &metrics, &reports, &stop).await?;
+    }
     let listener = UnixSocket::bind(&path).await.map_err(RunError::Socket)?;
     let options = RuntimeOptions {
         framing: launch.framing,
@@ -123,7 +139,8 @@ async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), RunError>
         ..RuntimeOptions::new(settings.agent_id.clone())
     };
     let shutdown = settings.shutdown;
-    let decider = Decider::new(settings, gateway, rules, operations, approvals, Arc::clone(&reports), owner);
+    let parts = Parts { rules, operations, approvals, reports: Arc::clone(&reports), owner, metrics };
+    let decider = Decider::new(settings, gateway, parts);
     (launch.ready)(&path);
     decider.log_decision_source();
 
@@ -146,6 +163,21 @@ async fn answer(launch: &Launch<'_>, settings: Settings) -> Result<(), RunError>
     if let Some(left) = reports.undelivered() {
         log::info!("{left}");
     }
+    Ok(())
+}
+
+/// Starts the endpoint of the metrics. It ends with the socket.
+async fn serve_metrics(
+    address: SocketAddr,
+    metrics: &Arc<Metrics>,
+    reports: &Arc<Reports>,
+    stop: &CancellationToken,
+) -> Result<(), RunError> {
+    let failed = |source| RunError::Metrics { address, source };
+    let listener = metrics::bind(address).await.map_err(failed)?;
+    log::info!("metrics at http://{}/metrics", listener.local_addr().map_err(failed)?);
+    let reports = Arc::clone(reports);
+    tokio::spawn(Arc::clone(metrics).serve(listener, move || reports.waiting(), stop.clone()));
     Ok(())
 }
 

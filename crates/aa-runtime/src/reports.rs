@@ -16,11 +16,12 @@ pub(crate) use self::buffer::Buffer;
 pub use self::buffer::OpenBufferError;
 
 use self::buffer::{AcknowledgeError, AppendError, ReadBufferError};
+use super::metrics::{EventCount, Metrics};
 use super::outage_log::OutageLog;
 use super::token_owner::TokenOwner;
 
 /// Byte limits of the queue in memory, and of one batch.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 32 * 1024 * 1024;
 const BATCH_BYTES: usize = 3 * 1024 * 1024;
 /// Initial and maximum backoff after a failed delivery.
 const MIN_BACKOFF: Duration = Duration::from_millis(100);
@@ -52,6 +53,7 @@ pub(crate) struct Reports {
     owner: Arc<TokenOwner>,
     changed: Notify,
     file_outage: OutageLog,
+    metrics: Arc<Metrics>,
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +86,19 @@ impl Reports {
             owner,
             changed: Notify::new(),
             file_outage: OutageLog::default(),
+            metrics: Arc::default(),
         }
+    }
+
+    /// Counts deliveries and losses.
+    pub(crate) fn counted_by(self, metrics: Arc<Metrics>) -> Reports {
+        Reports { metrics, ..self }
+    }
+
+    /// Number of events that are not delivered yet.
+    pub(crate) fn waiting(&self) -> usize {
+        let queue = self.queue();
+        queue.waiting().saturating_add(queue.in_flight.len())
     }
 
     /// Queues an event.
@@ -122,7 +136,9 @@ impl Reports {
         while self.wait_for_batch().await {
             self.log_dropped();
             let batch = self.take_batch();
-            self.deliver_batch(&client, batch, &outage).await;
+            if !self.deliver_batch(&client, batch, &outage).await {
+                break;
+            }
         }
         self.log_dropped();
     }
@@ -175,8 +191,9 @@ impl Reports {
     }
 
     /// Retries a batch until the gateway accepts or permanently rejects it. The events of a rejected batch are sent one by one, so that one
-    /// invalid event does not drop the others.
-    async fn deliver_batch(&self, client: &Client, batch: Vec<AuditEvent>, outage: &OutageLog) {
+    /// invalid event does not drop the others. False once no attempt can begin before the shutdown deadline; the events stay in flight, and are
+    /// counted as undelivered.
+    async fn deliver_batch(&self, client: &Client, batch: Vec<AuditEvent>, outage: &OutageLog) -> bool {
         let mut parts = VecDeque::from([batch]);
         let mut pause = MIN_BACKOFF;
         while let Some(events) = parts.pop_front() {
@@ -186,14 +203,14 @@ impl Reports {
                 Ok(_) => {
                     pause = MIN_BACKOFF;
                     outage.recovered("reports are taken by the gateway again");
+                    self.metrics.events(EventCount::Delivered, events.len() as u64);
                     self.acknowledge(events.len());
                 }
                 Err(error) if may_pass(&error) => {
                     outage.failed(|| format!("reports wait for the gateway: {error}"));
                     parts.push_front(events);
                     if !self.pause(pause).await {
-                        // Past the shutdown deadline; undelivered events are counted as they are.
-                        return std::future::pending().await;
+                        return false;
                     }
                     pause = pause.saturating_mul(2).min(MAX_BACKOFF);
                 }
@@ -201,11 +218,13 @@ impl Reports {
                 Err(_) if self.owner.now() != holder => parts.push_front(events),
                 Err(error) if events.len() == 1 => {
                     log::info!("an event was dropped: {error}");
+                    self.metrics.events(EventCount::Dropped, 1);
                     self.acknowledge(1);
                 }
                 Err(_) => parts.extend(events.into_iter().map(|event| vec![event])),
             }
         }
+        true
     }
 
     /// Removes the oldest `count` events in flight, delivered or dropped. Batches and their parts are sent in order.
@@ -228,6 +247,7 @@ impl Reports {
     fn log_dropped(&self) {
         let dropped = std::mem::take(&mut self.queue().dropped);
         if dropped > 0 {
+            self.metrics.events(EventCount::Dropped, dropped);
             log::info!(
                 "{dropped} events were dropped, the oldest first: the gateway does not take them in time"
             );

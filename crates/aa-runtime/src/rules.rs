@@ -66,6 +66,8 @@ pub(crate) enum Rules {
     Loaded(Vec<Rule>),
     /// No rules, with the reason for log lines and denials.
     Absent(String),
+    /// Rules are disabled in a runtime without a gateway: every action is allowed, as in the released runtime.
+    Disabled,
 }
 
 /// Outcome of the local rules for one action.
@@ -143,6 +145,11 @@ impl Rules {
         Rules::Absent("the gateway alone decides".to_owned())
     }
 
+    /// Loads the rules of a runtime without a gateway: an empty path disables them.
+    pub(crate) fn load_alone(path: Option<&Path>) -> Result<Rules, LoadRulesError> {
+        if path.is_none() { Ok(Rules::Disabled) } else { Rules::load(path) }
+    }
+
     /// Loads the rules file. A missing file gives [`Rules::Absent`]; an invalid one is an error.
     pub(crate) fn load(path: Option<&Path>) -> Result<Rules, LoadRulesError> {
         let Some(path) = path else {
@@ -174,6 +181,7 @@ impl Rules {
         let rules = match self {
             Rules::Loaded(rules) => rules,
             Rules::Absent(why) => return RuleDecision::Unknown(why),
+            Rules::Disabled => return RuleDecision::Allow,
         };
         if !types.are_known() {
             return RuleDecision::Unknown("the action has no type");

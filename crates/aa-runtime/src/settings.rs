@@ -1,5 +1,6 @@
 //! Settings from environment variables, under the names that Agent Assembly libraries set.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,14 +9,16 @@ use proctor_wire::assembly::proto::common::v1::AgentId;
 
 use super::reports::Limits;
 
+/// Default of `AA_RUNTIME_SHUTDOWN_TIMEOUT_SECS`: supervisors kill a program that has not ended some seconds after SIGTERM, and connections that
+/// ignore the shutdown are given a second more.
+const SHUTDOWN_SECS: u64 = 3;
+
 /// Default of `AA_POLICY_PATH`.
 const RULES_FILE: &str = "/etc/aa/policy.toml";
 
 /// Variables that callers may set and that this program ignores; set ones are listed in [`Settings::unused`].
 const UNUSED: &[&str] = &[
     "AA_PIPELINE_BROADCAST_CAPACITY",
-    "AA_METRICS_ADDR",
-    "AA_METRICS_ALLOW_REMOTE",
     "AA_ENFORCEMENT_MAX_FIELD_BYTES",
     "AA_CORRELATION_WINDOW_MS",
     "AA_CORRELATION_INTERVAL_MS",
@@ -54,6 +57,8 @@ pub struct Settings {
     pub reports: Limits,
     /// File that persists reported events until the gateway acknowledges them.
     pub buffer: Option<PathBuf>,
+    /// Address of the metrics; `None` serves none.
+    pub metrics: Option<SocketAddr>,
     /// Variables that are set and ignored.
     pub unused: Vec<&'static str>,
 }
@@ -73,6 +78,14 @@ pub enum SettingsError {
         /// The largest accepted number.
         max: u64,
     },
+    /// The address of the metrics cannot be read.
+    #[error("AA_METRICS_ADDR is `{0}`: an address and a port are expected, such as `127.0.0.1:9100`")]
+    Metrics(String),
+    /// The metrics would be served to other machines.
+    #[error(
+        "AA_METRICS_ADDR {0} can be reached from other machines: use a loopback address, or set AA_METRICS_ALLOW_REMOTE=1"
+    )]
+    RemoteMetrics(SocketAddr),
     /// A variable is not a boolean.
     #[error("{name} is `{value}`: use `true` or `false`")]
     Flag {
@@ -138,7 +151,12 @@ impl Settings {
                 Some(path) => (!path.is_empty()).then(|| PathBuf::from(path)),
             },
             worker_threads: (threads > 0).then(|| size(threads)),
-            shutdown: Duration::from_secs(number("AA_RUNTIME_SHUTDOWN_TIMEOUT_SECS", 30, 0..=3600)?),
+            shutdown: Duration::from_secs(number(
+                "AA_RUNTIME_SHUTDOWN_TIMEOUT_SECS",
+                SHUTDOWN_SECS,
+                0..=3600,
+            )?),
+            metrics: metrics(text("AA_METRICS_ADDR"), text("AA_METRICS_ALLOW_REMOTE").as_deref())?,
             unused: UNUSED.iter().copied().filter(|name| variable(name).is_some()).collect(),
         })
     }
@@ -171,6 +189,18 @@ impl Settings {
 /// Resolves `AA_AUDIT_BUFFER_PATH`: in a directory, each agent gets a file of its own, so that several runtimes can share it.
 fn buffer(path: PathBuf, agent_id: &str) -> PathBuf {
     if path.is_dir() { path.join(format!("aa-runtime-{agent_id}.events")) } else { path }
+}
+
+/// Parses the address of the metrics, which have no credentials: other machines see them only if that is asked for.
+fn metrics(address: Option<String>, remote: Option<&str>) -> Result<Option<SocketAddr>, SettingsError> {
+    let Some(text) = address else { return Ok(None) };
+    let numeric = text.trim().replace("localhost:", "127.0.0.1:");
+    let address: SocketAddr = numeric.parse().map_err(|_| SettingsError::Metrics(text))?;
+    let is_remote = !address.ip().to_canonical().is_loopback();
+    if is_remote && !matches!(remote.map(str::trim), Some("1" | "true")) {
+        return Err(SettingsError::RemoteMetrics(address));
+    }
+    Ok(Some(address))
 }
 
 /// Validates `AA_AGENT_ID`, which becomes part of the socket's file name.
@@ -216,11 +246,12 @@ mod tests {
         assert_eq!(settings.timeout, Duration::from_secs(5));
         assert_eq!((settings.max_connections, settings.worker_threads), (64, None));
         assert_eq!(settings.policy.as_deref().unwrap().to_str(), Some("/etc/aa/policy.toml"));
-        assert_eq!(settings.shutdown, Duration::from_secs(30));
+        assert_eq!(settings.shutdown, Duration::from_secs(3));
         assert_eq!(read(&[("AA_AGENT_ID", "a"), ("AA_POLICY_PATH", "")]).unwrap().policy, None);
         assert_eq!((settings.reports, settings.buffer), (Limits::default(), None));
-        let unused = [("AA_AGENT_ID", "a"), ("AA_METRICS_ADDR", "0.0.0.0:8080"), ("AA_DEVINT_ENABLED", "")];
-        assert_eq!(read(&unused).unwrap().unused, ["AA_METRICS_ADDR", "AA_DEVINT_ENABLED"]);
+        let unused = [("AA_AGENT_ID", "a"), ("AA_NATS_CONFIG_PATH", "x"), ("AA_DEVINT_ENABLED", "")];
+        assert_eq!(read(&unused).unwrap().unused, ["AA_NATS_CONFIG_PATH", "AA_DEVINT_ENABLED"]);
+        assert_eq!(settings.metrics, None);
     }
 
     #[test]
@@ -271,6 +302,28 @@ mod tests {
         let secret =
             read(&[("AA_AGENT_ID", "a"), ("AA_GATEWAY_CREDENTIAL_TOKEN", "secret\u{1}")]).unwrap_err();
         assert!(!secret.to_string().contains("secret\u{1}"));
+    }
+
+    #[test]
+    fn metrics_are_for_this_machine_unless_others_are_let_in() {
+        let at = |address: &str, remote: &str| {
+            let variables =
+                [("AA_AGENT_ID", "a"), ("AA_METRICS_ADDR", address), ("AA_METRICS_ALLOW_REMOTE", remote)];
+            read(&variables).map(|settings| settings.metrics.map(|address| address.to_string()))
+        };
+        for (address, expected) in [
+            ("127.0.0.1:9100", "127.0.0.1:9100"),
+            ("localhost:0", "127.0.0.1:0"),
+            ("[::1]:9100", "[::1]:9100"),
+        ] {
+            assert_eq!(at(address, "").unwrap().as_deref(), Some(expected));
+        }
+        assert_eq!(at("", "").unwrap(), None);
+        for address in ["0.0.0.0:8080", "192.0.2.1:80", "[::]:80", "[::ffff:192.0.2.1]:80"] {
+            assert!(matches!(at(address, "0"), Err(SettingsError::RemoteMetrics(_))), "{address}");
+            assert!(at(address, "1").unwrap().is_some(), "{address}");
+        }
+        assert_eq!(at("8080", "1"), Err(SettingsError::Metrics("8080".to_owned())));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::relayed::OwnDenies;
 use crate::settings::{Durability, Settings};
 use crate::state_dir::{StateDir, StateDirError};
 use crate::{Engine, EngineError, Parts, PolicyGuard};
+use proctor_net::budget;
 use proctor_net::lines::{self, Line};
 
 /// Access to the ledger of a state directory: as its owner, or through the owner.
@@ -386,7 +387,7 @@ impl Relay {
 
 /// Reads one line of JSON.
 pub(crate) fn read_json(input: &mut BufReader<UnixStream>) -> Result<Json, LineError> {
-    match lines::read(input, MAX_RELAY_LINE) {
+    match lines::read_within(input, MAX_RELAY_LINE, budget::unfinished()) {
         Ok(Some(Line::Text(line))) => Json::parse(&line).map_err(|error| LineError::Json(error.to_string())),
         Ok(Some(Line::TooLong(_))) => Err(LineError::TooLong),
         Ok(None) => Err(LineError::Closed),

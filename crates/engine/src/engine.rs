@@ -123,6 +123,8 @@ struct Inner {
     owed: Vec<StateRow>,
     sessions: Sessions,
     queued_keys: QueuedKeys,
+    /// Digests of the events that were queued lately.
+    queued_events: QueuedKeys<proctor_core::digest::Digest>,
 }
 
 /// A decision that is queued but not on record yet.
@@ -216,6 +218,7 @@ impl Inner {
             owed,
             sessions: Sessions::default(),
             queued_keys: QueuedKeys::default(),
+            queued_events: QueuedKeys::default(),
         })
     }
 }

@@ -6,6 +6,7 @@
 mod entry;
 mod file;
 mod tail;
+mod verification;
 
 #[cfg(test)]
 mod tests;
@@ -36,10 +37,18 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 pub struct ChainFollower;
 
 impl ChainFollower {
-    /// Opens or creates the log in `folder`, and follows the ledger from its last line on.
-    pub fn start(folder: &Path, reader: Reader) -> Result<Handle, StartError> {
+    /// Opens or creates the log in `folder`, and follows the ledger from its last line on. If a line that is there was tampered with,
+    /// `tampered` is told before the first new line is written.
+    pub fn start(
+        folder: &Path,
+        reader: Reader,
+        tampered: impl FnOnce(&str) + Send + 'static,
+    ) -> Result<Handle, StartError> {
         let writer = Writer::open(folder, reader)?;
-        Handle::spawn("audit-log", move |stop| writer.run(stop))
+        Handle::spawn("audit-log", move |stop| {
+            writer.verify(stop, tampered);
+            writer.run(stop)
+        })
     }
 }
 
@@ -66,6 +75,20 @@ impl Writer {
             log::warn!("{}: {warning}", open.file.path().display());
         }
         Ok(Writer { folder: folder.to_owned(), reader, open: Some(open) })
+    }
+
+    /// Verifies the lines that are there. Their problem does not end the follower: records since then must have their lines, too.
+    fn verify(&self, stop: &Stop, tampered: impl FnOnce(&str)) {
+        let Some(open) = &self.open else { return };
+        let path = open.file.path().display();
+        match verification::tampering(open.file.file(), open.cursor.end, stop) {
+            Ok(None) => {}
+            Ok(Some(problem)) => tampered(&format!(
+                "the audit log {path} was tampered with, {problem}. New lines are written after the last one that is there; keep a copy, and run \
+                 `proctor audit verify-chain {path}`"
+            )),
+            Err(problem) => log::warn!("the audit log {path} was not verified: {problem}"),
+        }
     }
 
     /// Runs rounds until a stop is requested, with exponential backoff after errors.

@@ -1,7 +1,7 @@
 //! Bound on the memory that all messages of a server take together, while they are read and while they are handled.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -11,6 +11,24 @@ pub const UNCOUNTED: usize = 16 * 1024;
 
 /// Memory for each byte of a message that is handled: it is parsed, copied and recorded.
 const COPIES: usize = 16;
+
+/// Bytes of messages that this process has begun to read and not finished, on all its transports.
+const UNFINISHED: usize = 32 * 1024 * 1024;
+
+/// Time for a counted message to arrive: half a message must not keep its bytes from others.
+pub const UNFINISHED_TIME: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// The budget of unfinished messages that all transports of this process share. A connection that asks for more is refused or closed; others
+/// go on.
+pub fn unfinished() -> &'static MemoryBudget {
+    static BUDGET: LazyLock<MemoryBudget> = LazyLock::new(|| MemoryBudget::new(UNFINISHED));
+    &BUDGET
+}
+
+/// The memory for unfinished messages is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the memory for messages is exhausted; try again")]
+pub struct Exhausted;
 
 /// A number of bytes, shared by all clones.
 #[derive(Debug, Clone)]
@@ -77,13 +95,26 @@ impl Reservation {
         taken.is_ok()
     }
 
+    /// Grows or shrinks the reservation to this size; false, and nothing changes, if the budget is exhausted.
+    pub fn resize(&mut self, bytes: usize) -> bool {
+        let less = self.bytes.saturating_sub(bytes);
+        if less == 0 {
+            return self.grow_to(bytes);
+        }
+        self.bytes = bytes;
+        self.budget.used.fetch_sub(less, Ordering::SeqCst);
+        self.budget.returned.notify_waiters();
+        true
+    }
+
+    /// The reserved bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns all bytes to the budget.
     pub fn release(&mut self) {
-        let bytes = std::mem::take(&mut self.bytes);
-        if bytes > 0 {
-            self.budget.used.fetch_sub(bytes, Ordering::SeqCst);
-            self.budget.returned.notify_waiters();
-        }
+        self.resize(0);
     }
 }
 
@@ -109,6 +140,7 @@ mod tests {
         assert!(!first.grow_to(61));
         drop(second);
         assert!(first.grow_to(500));
+        assert!(first.resize(30) && budget.try_reserve(70).is_some() && budget.try_reserve(71).is_none());
         first.release();
         assert!(budget.try_reserve(100).is_some());
     }

@@ -50,7 +50,9 @@ pub struct Bounds {
     pub window: usize,
     /// Permits for messages of all connections that are handled concurrently. A message that is not read takes no memory.
     pub messages: Arc<Semaphore>,
-    /// The memory of long messages.
+    /// The memory of long messages that are not complete.
+    pub unfinished: MemoryBudget,
+    /// The memory of long messages in work.
     pub memory: MemoryBudget,
 }
 
@@ -245,6 +247,22 @@ impl Writing {
                 *writing = Some(Writing { since: Instant::now(), goal });
             }
         }
+    }
+}
+
+/// Holds a guard until the work on a message is done.
+pub(crate) fn holding_guard<F: Future, R, G>(
+    guard: G,
+    work: Work<F, R>,
+) -> Work<impl Future<Output = F::Output>, R> {
+    match work {
+        Work::Pending(future) => Work::Pending(async move {
+            let output = future.await;
+            drop(guard);
+            output
+        }),
+        Work::Reply(reply) => Work::Reply(reply),
+        Work::Done => Work::Done,
     }
 }
 

@@ -2,3 +2,6 @@
 
 pub mod client;
 pub mod server;
+mod unfinished;
+
+pub use unfinished::count_messages;

@@ -1,15 +1,16 @@
 //! Newline-delimited text of bounded length: one decoder, with an asynchronous and a synchronous front.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io::{self, BufRead};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncRead;
+use tokio::time::{Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
-use crate::budget::{MemoryBudget, Reservation, UNCOUNTED};
+use crate::budget::{Exhausted, MemoryBudget, Reservation, UNCOUNTED, UNFINISHED_TIME};
 
 /// The longest message on any transport that has no smaller limit of its own.
 pub const MAX_MESSAGE: usize = 4 * 1024 * 1024;
@@ -97,6 +98,11 @@ impl Decoder {
         None
     }
 
+    /// Whether no part of a line was read.
+    fn is_empty(&self) -> bool {
+        self.buffer.is_empty() && self.discarded.is_none()
+    }
+
     /// Discards the current line up to its newline. The memory is released at once, not when the connection ends.
     fn discard(&mut self) {
         self.discarded = Some(self.buffer.len() as u64);
@@ -124,12 +130,20 @@ pub struct Lines<R> {
     /// Whether the buffer has grown beyond [`RETAINED`].
     large: bool,
     reservation: Option<Reservation>,
+    /// Deadline of a counted line.
+    due: Option<Pin<Box<Sleep>>>,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Lines<R> {
-        Lines { reader, decoder: Decoder::new(limit, Overlong::AtOnce), large: false, reservation: None }
+        Lines {
+            reader,
+            decoder: Decoder::new(limit, Overlong::AtOnce),
+            large: false,
+            reservation: None,
+            due: None,
+        }
     }
 
     /// Reserves the memory of long lines in this budget; a line that does not fit is reported as too long.
@@ -169,6 +183,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 }
                 self.decoder.buffer.reserve(more);
             }
+            if let Some(due) = &mut self.due
+                && due.as_mut().poll(cx).is_ready()
+            {
+                let text = "a message was begun and not finished in time";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, text)));
+            }
             let buffer = &mut self.decoder.buffer;
             if ready!(poll_read_buf(Pin::new(&mut self.reader), cx, buffer))? == 0 {
                 return Poll::Ready(Ok(self.decoder.finish()));
@@ -189,6 +209,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     fn reserve(&mut self, bytes: usize) -> bool {
         match &mut self.reservation {
             Some(reservation) if bytes > UNCOUNTED && self.decoder.discarded.is_none() => {
+                self.due.get_or_insert_with(|| Box::pin(sleep(UNFINISHED_TIME)));
                 reservation.grow_to(bytes)
             }
             _ => true,
@@ -196,6 +217,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     fn release(&mut self) {
+        self.due = None;
         if let Some(reservation) = &mut self.reservation {
             reservation.release();
         }
@@ -206,17 +228,51 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 ///
 /// Nothing beyond the line is consumed, and only `\n` is removed from it.
 pub fn read(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+    read_counted(input, limit, None)
+}
+
+/// [`read`] for connections: a long line is reserved in `budget` until it is complete. Fails with [`Exhausted`] if it does not fit, and with
+/// [`io::ErrorKind::TimedOut`] if the input has a read timeout and a line is incomplete for longer than that.
+pub fn read_within(
+    input: &mut impl BufRead,
+    limit: usize,
+    budget: &MemoryBudget,
+) -> io::Result<Option<Line>> {
+    read_counted(input, limit, budget.try_reserve(0))
+}
+
+fn read_counted(
+    input: &mut impl BufRead,
+    limit: usize,
+    mut reservation: Option<Reservation>,
+) -> io::Result<Option<Line>> {
     let mut decoder = Decoder::new(limit, Overlong::AtEnd);
     loop {
         let available = match input.fill_buf() {
             Ok(available) => available,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // Without a part of a line, this is a peer that is silent.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !decoder.is_empty() => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "a line was begun and not finished in time",
+                ));
+            }
             Err(error) => return Err(error),
         };
         if available.is_empty() {
             return Ok(decoder.finish());
         }
         let end = available.iter().position(|byte| *byte == b'\n').map_or(available.len(), |at| at + 1);
+        let needed = decoder.buffer.len() + end;
+        if let Some(reservation) = &mut reservation
+            && needed > UNCOUNTED
+            && decoder.discarded.is_none()
+            // The buffer doubles when it grows.
+            && !reservation.grow_to(needed.next_power_of_two().min(limit.saturating_mul(2)))
+        {
+            return Err(io::Error::other(Exhausted));
+        }
         decoder.buffer.extend_from_slice(available.get(..end).unwrap_or_default());
         input.consume(end);
         if let Some(line) = decoder.next_line() {

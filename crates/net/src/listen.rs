@@ -1,6 +1,8 @@
 //! The HTTP/1 and HTTP/2 server that all network transports share.
 
 mod activity;
+#[cfg(all(unix, feature = "unix-socket"))]
+mod authority;
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -27,12 +29,23 @@ use crate::tls::ServerTls;
 #[cfg(all(unix, feature = "unix-socket"))]
 use crate::unix::{UnixSocket, may_connect};
 use activity::{Activity, Due, ObservedStream, RequestGuard};
+#[cfg(all(unix, feature = "unix-socket"))]
+use authority::AuthorityFilter;
 
 /// Time for a connection to end after an idle shutdown began.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Keep-alive of silent HTTP/2 peers: ping interval, and time for the answer.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 const HTTP2_PONG: Duration = Duration::from_secs(20);
+
+/// Longest head of an HTTP/1 request, which is also the size of the read buffer.
+const MAX_HEAD: usize = 32 * 1024;
+/// Flow control of HTTP/2: bytes that a peer may send before they are taken, for a stream and for all of a connection. They are not counted in the
+/// budget of messages, because nothing has read them yet.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 128 * 1024;
+/// Streams of a connection at a time.
+const MAX_STREAMS: u32 = 128;
 
 /// Settings of a served port.
 #[derive(Debug, Clone)]
@@ -129,7 +142,7 @@ pub async fn serve_unix(
         let peer_addr = SocketAddr::from(([127, 0, 0, 1], 0));
         let info = ConnectionInfo { peer_addr, client_certificate_subject: None, slot: Arc::new(slot) };
         let shared = Arc::clone(&shared);
-        tokio::spawn(async move { shared.talk(stream, info).await });
+        tokio::spawn(async move { shared.talk(AuthorityFilter::new(stream), info).await });
     }
     drop(socket);
     connections.finish(shared.options.grace).await;
@@ -146,8 +159,14 @@ impl Shared {
     fn new(app: Router, options: ListenOptions) -> Shared {
         let mut http = auto::Builder::new(TokioExecutor::new());
         // The library's header timeout would also end kept connections, which may be idle for longer.
-        http.http1().timer(TokioTimer::new()).header_read_timeout(None);
-        http.http2().timer(TokioTimer::new()).keep_alive_interval(HTTP2_PING).keep_alive_timeout(HTTP2_PONG);
+        http.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(MAX_HEAD);
+        http.http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(HTTP2_PING)
+            .keep_alive_timeout(HTTP2_PONG)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_concurrent_streams(MAX_STREAMS);
         Shared { http, app, options }
     }
 
@@ -180,7 +199,7 @@ impl Shared {
         let service = {
             let (activity, app) = (Arc::clone(&activity), self.app.clone());
             hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-                let guard = RequestGuard::new(&activity);
+                let guard = RequestGuard::new(&activity, &info.slot);
                 request.extensions_mut().insert(info.clone());
                 let answer = app.clone().call(Request::from(request));
                 async move { answer.await.map(|response| response.map(|body| guard.around(body))) }

@@ -60,9 +60,26 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    serve_noted(|| None::<()>, handler, peer, (reader, writer), limits, stop).await
+}
+
+/// [`serve`] with a guard for each message, held until it is handled.
+pub(crate) async fn serve_noted<H, R, W, G: Send>(
+    note: impl Fn() -> G,
+    handler: &H,
+    peer: &Peer,
+    (reader, writer): (R, W),
+    limits: &StreamLimits,
+    stop: &CancellationToken,
+) -> io::Result<End>
+where
+    H: TextHandler,
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
     let bounds = handler.bounds();
     let mut transport = LineTransport {
-        lines: Lines::new(reader, limits.max_message).with_budget(&bounds.memory),
+        lines: Lines::new(reader, limits.max_message).with_budget(&bounds.unfinished),
         writer,
         out: BytesMut::new(),
         progress: Progress::default(),
@@ -70,7 +87,7 @@ where
     };
     let begin = |line| match line {
         Line::Text(text) if text.iter().all(u8::is_ascii_whitespace) => Work::Done,
-        Line::Text(text) => handler.begin(peer, text),
+        Line::Text(text) => connection::holding_guard(note(), handler.begin(peer, text)),
         Line::TooLong(_) => Work::Reply(handler.refuse_overlong(peer, limits.max_message)),
     };
     connection::serve(&mut transport, bounds, limits, stop, begin).await

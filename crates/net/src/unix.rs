@@ -145,7 +145,7 @@ async fn serve_connection<H: TextHandler>(
         biased;
         () = slot.abort.cancelled() => {}
         // A broken connection has no peer to report the error to.
-        _ = stream::serve(&handler, &peer, reader, writer, &limits, &slot.stop) => {}
+        _ = stream::serve_noted(|| slot.begin_work(), &handler, &peer, (reader, writer), &limits, &slot.stop) => {}
     }
 }
 

@@ -62,6 +62,8 @@ struct Limits {
     agent_taints: usize,
     /// Sessions; beyond it the one that was idle longest is forgotten.
     sessions: usize,
+    /// Sessions, and tools and taints of all of them; beyond it the session that was idle longest is forgotten.
+    session_entries: usize,
     /// Open approvals; and as many closed ones.
     approvals: usize,
     /// Open approvals of one principal.
@@ -73,7 +75,8 @@ const LIMITS: Limits = Limits {
     session_taints: 256,
     agent_tools: 2048,
     agent_taints: 1024,
-    sessions: 500_000,
+    sessions: 32_768,
+    session_entries: 65_536,
     approvals: 100_000,
     approvals_of_principal: 10_000,
 };

@@ -134,6 +134,7 @@ impl<H: EventHandler> AhpServer<H> {
                 bounds: Bounds {
                     window: WINDOW,
                     messages: Arc::new(Semaphore::new(STREAMED)),
+                    unfinished: MemoryBudget::new(MESSAGE_BYTES),
                     memory: MemoryBudget::new(MESSAGE_BYTES),
                 },
                 #[cfg(any(feature = "http", feature = "grpc"))]
@@ -197,6 +198,15 @@ impl<H: EventHandler> AhpServer<H> {
     #[must_use]
     pub fn in_work(self, messages: usize) -> AhpServer<H> {
         self.change(|inner| inner.bounds.messages = Arc::new(Semaphore::new(messages.max(1))))
+    }
+
+    /// The memory of long messages, while they are read and while they are handled. Servers of one process share it.
+    #[must_use]
+    pub fn with_memory(self, unfinished: &MemoryBudget, in_work: &MemoryBudget) -> AhpServer<H> {
+        self.change(|inner| {
+            inner.bounds.unfinished = unfinished.clone();
+            inner.bounds.memory = in_work.clone();
+        })
     }
 
     /// The handler.

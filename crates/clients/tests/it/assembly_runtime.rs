@@ -213,7 +213,7 @@ async fn a_query_without_an_answer_in_time_is_denied_and_the_order_stays() {
 }
 
 #[tokio::test]
-async fn whatever_goes_wrong_is_a_denial_and_redact_stays_redact() {
+async fn whatever_goes_wrong_is_a_denial() {
     let runtime = start(plain()).await;
     let mut library = runtime.connect().await;
     for trace in ["panic", "nothing", "unknown", "long"] {
@@ -222,8 +222,35 @@ async fn whatever_goes_wrong_is_a_denial_and_redact_stays_redact() {
         assert_eq!(answer.decision(), Decision::Deny, "{trace}");
         assert!(!answer.reason.is_empty() && !answer.policy_rule.is_empty(), "{trace}");
     }
-    library.ask("redact").await;
-    assert_eq!(library.answer().await.decision(), Decision::Redact);
+}
+
+#[tokio::test]
+async fn a_redaction_is_a_denial_where_the_client_reads_the_decision_alone() {
+    let tagged = start(RuntimeOptions::new(AGENT)).await;
+    let untagged = start(plain()).await;
+    for mut library in [tagged.greeted().await, untagged.connect().await] {
+        library.ask("redact").await;
+        let answer = library.answer().await;
+        assert_eq!((answer.decision(), answer.policy_rule.as_str()), (Decision::Deny, "runtime.redaction"));
+        assert_eq!(answer.redact, None);
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_no_gateway_accepts_ends_its_connection() {
+    let runtime = start(plain()).await;
+    let event = |size: usize| {
+        ClientFrame::EventReport(AuditEvent { event_id: "x".repeat(size), ..AuditEvent::default() })
+    };
+    let mut fits = runtime.connect().await;
+    fits.send(&event(4_100_000)).await;
+    runtime.seen.until(|seen| seen.reported.lock().unwrap().len() == 1).await;
+    let mut long = runtime.connect().await;
+    long.send(&event(4_200_000)).await;
+    runtime.seen.until_closed("a gateway accepts at most").await;
+    assert_eq!(runtime.seen.reported.lock().unwrap().len(), 1);
+    fits.ask("one").await;
+    assert_eq!(fits.answer().await.decision(), Decision::Allow);
 }
 
 #[tokio::test]

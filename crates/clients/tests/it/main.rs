@@ -36,3 +36,4 @@ mod atp_stdio;
 mod atp_tls;
 mod atp_websocket;
 mod attest_client;
+mod grpc_unix;

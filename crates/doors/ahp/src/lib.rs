@@ -30,6 +30,7 @@ use proctor_core::decision::{self, Effect};
 use proctor_core::id::{RecordId, SessionId};
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
+use proctor_net::budget::{self, MemoryBudget};
 use proctor_policy::advice::Advice;
 use serde::Serialize;
 
@@ -51,6 +52,8 @@ const GRACE: Duration = Duration::from_millis(250);
 
 /// Concurrency limit over all streams; a message in work takes some tens of kilobytes.
 const IN_WORK: usize = 256;
+/// Memory of long messages in work, estimated.
+const WORK_BYTES: usize = 32 * 1024 * 1024;
 
 /// Event handler of the protocol. Cheap to clone.
 #[derive(Clone)]
@@ -65,13 +68,21 @@ struct Shared {
     settings: AhpSettings,
     open: Mutex<OpenDecisions>,
     runs: Mutex<Runs>,
+    /// Memory of long messages in work, on all transports and relays.
+    memory: MemoryBudget,
 }
 
 impl AhpDoor {
     /// Creates a door without open decisions in memory; those of earlier sessions are loaded from the ledger on demand.
     pub fn new(engine: Arc<Engine>, settings: AhpSettings) -> AhpDoor {
         let this_user = settings.this_user.clone();
-        let shared = Shared { engine, settings, open: Mutex::default(), runs: Mutex::default() };
+        let shared = Shared {
+            engine,
+            settings,
+            open: Mutex::default(),
+            runs: Mutex::default(),
+            memory: MemoryBudget::new(WORK_BYTES),
+        };
         AhpDoor { shared: Arc::new(shared), this_user }
     }
 
@@ -97,6 +108,7 @@ impl AhpDoor {
             })
             .lenient(settings.lenient)
             .in_work(IN_WORK)
+            .with_memory(budget::unfinished(), &self.shared.memory)
             .answer_within(settings.answer)
     }
 

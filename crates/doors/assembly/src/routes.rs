@@ -12,6 +12,7 @@ use proctor_clients::assembly::services::audit::audit_service_server::AuditServi
 use proctor_clients::assembly::services::invalidation::invalidation_service_server::InvalidationServiceServer;
 use proctor_clients::assembly::services::policy::policy_service_server::PolicyServiceServer;
 use proctor_clients::assembly::services::topology::topology_service_server::TopologyServiceServer;
+use proctor_net::grpc::count_messages;
 use proctor_wire::assembly::MAX_GRPC_MESSAGE;
 
 use super::AssemblyDoor;
@@ -48,6 +49,7 @@ pub fn routes(door: &AssemblyDoor) -> Router {
         .route_service(topology_path, topology)
         .route_service(invalidation_path, invalidation)
         .merge(proctor_clients::health::routes(door.inner.stop.clone()))
+        .layer(from_fn(count_messages))
         .layer(from_fn(only_grpc))
 }
 

@@ -7,16 +7,26 @@ use super::{Engine, EngineError, Inner};
 /// Keys that are remembered: more than the writer's queue can hold, so that what is forgotten here is in the ledger or refused.
 const MOST: usize = 16_384;
 
-/// Cache of the most recently queued keys, with their sequences. Restoring the state clears them: what was queued then has been refused.
-#[derive(Default)]
-pub(super) struct QueuedKeys {
-    keys: HashMap<String, u64>,
+/// Cache of the most recently queued keys, with their sequences or another value. Restoring the state clears them: what was queued then has been
+/// refused.
+pub(super) struct QueuedKeys<V = u64> {
+    keys: HashMap<String, V>,
     order: VecDeque<String>,
 }
 
-impl QueuedKeys {
-    pub(super) fn note(&mut self, key: String, sequence: u64) {
-        if self.keys.insert(key.clone(), sequence).is_none() {
+impl<V> Default for QueuedKeys<V> {
+    fn default() -> QueuedKeys<V> {
+        QueuedKeys { keys: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<V> QueuedKeys<V> {
+    pub(super) fn get(&self, key: &str) -> Option<&V> {
+        self.keys.get(key)
+    }
+
+    pub(super) fn note(&mut self, key: String, value: V) {
+        if self.keys.insert(key.clone(), value).is_none() {
             self.order.push_back(key);
         }
         while self.order.len() > MOST {
@@ -43,7 +53,7 @@ mod tests {
 
     #[test]
     fn old_keys_are_forgotten() {
-        let mut queued_keys = QueuedKeys::default();
+        let mut queued_keys = QueuedKeys::<u64>::default();
         for number in 0..=MOST as u64 {
             queued_keys.note(number.to_string(), number);
         }

@@ -1,10 +1,12 @@
 //! Reports of agents: outcomes with their actual amounts, observations, and events with identifiers of their own.
 
 use proctor_core::decision::Effect;
+use proctor_core::digest::Digest;
 use proctor_core::id::RecordId;
 use proctor_core::json::Json;
 use proctor_core::record::{Amount, Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
+use proctor_ledger::reader::BodyState;
 use proctor_ledger::{NotRecorded, Receipt, Wake};
 use rust_decimal::Decimal;
 
@@ -200,7 +202,7 @@ impl Engine {
         if let Some((once, name)) = run {
             envelope.name = claimed(&self.without_secrets(name));
             let key = |once: &String| format!("{}/{once}", caller.principal);
-            let digest = once.as_ref().map(|once| proctor_core::digest::Digest::of(key(once).as_bytes()));
+            let digest = once.as_ref().map(|once| Digest::of(key(once).as_bytes()));
             envelope.once = digest.map(|digest| format!("run:{digest}"));
         }
         let data = proctor_policy::prepare::redact_json(&policy, data);
@@ -220,7 +222,8 @@ impl Engine {
         Ok(self.enqueue_spent(&mut self.lock_for_append(reservation)?, caller, records, &amounts))
     }
 
-    /// Enqueues an event; `None` if it is on record already.
+    /// Enqueues an event; `None` if it is on record already. An event with the identifier of another one is an alarm: one of the two is not true,
+    /// and only the first is on record.
     pub fn enqueue_event(
         &self,
         reservation: QueueReservation,
@@ -233,7 +236,7 @@ impl Engine {
         let mut key = caller.principal.clone();
         key.push('/');
         key.push_str(&event.id);
-        let once = format!("event:{}", proctor_core::digest::Digest::of(key.as_bytes()));
+        let once = format!("event:{}", Digest::of(key.as_bytes()));
         let key = SessionKey {
             principal: caller.principal.clone(),
             agent: agent.to_owned(),
@@ -242,13 +245,37 @@ impl Engine {
         let data = proctor_policy::prepare::redact_json(&self.policy(), &event.data);
         // One lock from lookup to append: two reports of the same event must not both be the first.
         let mut inner = self.lock_for_append(reservation)?;
-        if self.first_with(&inner, &once)?.is_some() {
-            return Ok(None);
+        let content = Digest::of(data.to_string().as_bytes());
+        let first = self.first_with(&inner, &once)?;
+        let mut alarm_once = None;
+        if let Some(first) = first {
+            let known = match inner.queued_events.get(&once) {
+                Some(known) => Some(*known),
+                None => self.event_content(first)?,
+            };
+            let key = format!("changed-{once}");
+            // One alarm for each event: a caller must not fill the ledger with them.
+            if known.is_none_or(|known| known == content) || self.first_with(&inner, &key)?.is_some() {
+                return Ok(None);
+            }
+            alarm_once = Some(key);
+        } else {
+            inner.queued_events.note(once.clone(), content);
         }
         let session = self.session(&mut inner, &key, caller, door, Wake::Writer)?;
-        let mut envelope = self.envelope_from(RecordKind::Observation, caller, door);
+        let kind = if first.is_some() { RecordKind::Alarm } else { RecordKind::Observation };
+        let mut envelope = self.envelope_from(kind, caller, door);
         envelope.session = Some(session);
         envelope.agent = claimed(&agent_text(agent));
+        if let Some(first) = first {
+            "event_changed".clone_into(&mut envelope.code);
+            envelope.links = vec![first];
+            envelope.once = alarm_once;
+            let problem = "an event with the identifier of another one, and other content";
+            let body = Json::object().with("problem", problem).with("data", data).to_string().into_bytes();
+            let alarm = vec![RecordDraft::new(envelope, Some(body))];
+            return Ok(Some(self.enqueue_locked(&mut inner, alarm)));
+        }
         "event".clone_into(&mut envelope.code);
         envelope.once = Some(once);
         let body = Json::object().with("data", data).to_string().into_bytes();
@@ -285,6 +312,15 @@ impl Engine {
             }
         };
         Ok(Some(self.enqueue_spent(&mut inner, caller, records, &amounts)))
+    }
+
+    /// Digest of the data of a recorded event; none if its body was erased.
+    fn event_content(&self, sequence: u64) -> Result<Option<Digest>, EngineError> {
+        let BodyState::Present { bytes, .. } = self.ledger().reader().body(sequence)? else {
+            return Ok(None);
+        };
+        let data = Json::parse(&bytes).ok().and_then(|body| Some(body.get("data")?.to_string()));
+        Ok(data.map(|data| Digest::of(data.as_bytes())))
     }
 
     /// Enqueues records, with the alarms that their amounts cause.

@@ -250,7 +250,7 @@ fn a_kill_at_any_byte_of_the_last_lines_leaves_the_same_log() {
 fn a_log_that_follows_live_is_the_one_that_is_written_later() {
     let fixture = Fixture::new();
     let engine = fixture.engine();
-    let live = ChainFollower::start(&fixture.audit(), engine.ledger().reader()).unwrap();
+    let live = ChainFollower::start(&fixture.audit(), engine.ledger().reader(), |_| ()).unwrap();
     for number in 0..600 {
         decide(&engine, "look", &number.to_string(), Effect::Allow);
     }
@@ -261,7 +261,7 @@ fn a_log_that_follows_live_is_the_one_that_is_written_later() {
     drop(engine);
     // Another start adds what came since, and nothing twice.
     let engine = fixture.engine();
-    let live = ChainFollower::start(&fixture.audit(), engine.ledger().reader()).unwrap();
+    let live = ChainFollower::start(&fixture.audit(), engine.ledger().reader(), |_| ()).unwrap();
     decide(&engine, "drop", "x", Effect::Deny);
     engine.finish();
     live.finish(Instant::now() + SOON).unwrap();
@@ -309,9 +309,37 @@ fn what_is_no_log_is_left_alone() {
     for text in ["notes\n", "notes\nmore notes\n"] {
         fs::write(&path, text).unwrap();
         let reader = Reader::open(fixture.state().path()).unwrap();
-        let problem = ChainFollower::start(&fixture.audit(), reader).unwrap_err().to_string();
+        let problem = ChainFollower::start(&fixture.audit(), reader, |_| ()).unwrap_err().to_string();
         assert!(problem.contains("audit log"), "{problem}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_log_that_was_tampered_with_is_reported_at_the_start() {
+    let fixture = varied();
+    let path = fixture.audit().join("gateway-default.jsonl");
+    let reported = || {
+        let reader = Reader::open(fixture.state().path()).unwrap();
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let follower = ChainFollower::start(&fixture.audit(), reader, move |problem| {
+            tell.send(problem.to_owned()).unwrap()
+        });
+        follower.unwrap().finish(Instant::now() + SOON).unwrap();
+        told.try_recv().ok()
+    };
+    assert_eq!(reported(), None);
+    assert_eq!(reported(), None, "a whole log");
+    let whole = fs::read_to_string(&path).unwrap();
+    let removed: String = whole.lines().skip(1).step_by(2).flat_map(|line| [line, "\n"]).collect();
+    for (changed, line) in [
+        (whole.replacen("drop", "look", 1), "line 4: "),
+        (removed, "line 2: "),
+        (format!("{whole}{}\n", whole.lines().next().unwrap()), "line 16: "),
+    ] {
+        fs::write(&path, changed).unwrap();
+        let problem = reported().unwrap();
+        assert!(problem.contains(line) && problem.contains("gateway-default.jsonl"), "{problem}");
     }
 }
 
@@ -319,8 +347,8 @@ fn what_is_no_log_is_left_alone() {
 fn only_one_program_writes_a_log() {
     let fixture = varied();
     let reader = || Reader::open(fixture.state().path()).unwrap();
-    let first = ChainFollower::start(&fixture.audit(), reader()).unwrap();
-    let problem = ChainFollower::start(&fixture.audit(), reader()).unwrap_err().to_string();
+    let first = ChainFollower::start(&fixture.audit(), reader(), |_| ()).unwrap();
+    let problem = ChainFollower::start(&fixture.audit(), reader(), |_| ()).unwrap_err().to_string();
     assert!(problem.contains("another program writes it"), "{problem}");
     first.finish(Instant::now() + SOON).unwrap();
     complete(&fixture);

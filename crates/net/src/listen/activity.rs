@@ -12,6 +12,8 @@ use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use crate::accept::{ConnectionSlot, WorkGuard};
+
 /// Counters that the connection's stream, requests and task share. Times are milliseconds since the beginning; 0 is never.
 pub(super) struct Activity {
     began: Instant,
@@ -128,13 +130,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
 /// Counts a request from its head to the last byte of its response.
 pub(super) struct RequestGuard {
     activity: Arc<Activity>,
+    _work: WorkGuard,
 }
 
 impl RequestGuard {
-    pub(super) fn new(activity: &Arc<Activity>) -> RequestGuard {
+    pub(super) fn new(activity: &Arc<Activity>, slot: &ConnectionSlot) -> RequestGuard {
         activity.requests.fetch_add(1, Relaxed);
         activity.head_began.store(0, Relaxed);
-        RequestGuard { activity: Arc::clone(activity) }
+        RequestGuard { activity: Arc::clone(activity), _work: slot.begin_work() }
     }
 
     pub(super) fn around(self, body: Body) -> GuardedBody {

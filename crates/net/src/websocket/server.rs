@@ -1,16 +1,23 @@
 //! WebSocket server: upgrades, pings, and the closing handshake.
 
+mod frames;
+mod handshake;
 mod transport;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{StatusCode, Version, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt};
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
 
 use crate::accept::ConnectionSlot;
 use crate::auth::Credentials;
@@ -19,7 +26,8 @@ use crate::lines::MAX_MESSAGE;
 use crate::listen::ConnectionInfo;
 use crate::peer::Peer;
 use crate::stream::StreamLimits;
-use transport::SocketTransport;
+use frames::BoundedFrames;
+use transport::{Socket, SocketTransport};
 
 /// Time for the close frame to be sent and answered.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -75,43 +83,53 @@ async fn upgrade<H: TextHandler>(State(endpoint): State<Arc<Endpoint<H>>>, reque
         // An ordinary GET: this path serves POST besides the upgrade.
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")]).into_response();
     }
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut head, &()).await {
-        Ok(upgrade) => upgrade,
-        Err(no_upgrade) => return no_upgrade.into_response(),
+    let (response, upgrade) = match handshake::accept(&mut head) {
+        Ok(accepted) => accepted,
+        Err(refused) => return refused.into_response(),
     };
     let limit = endpoint.options.limits.max_message;
     let slot = connection.map_or_else(|| Arc::new(ConnectionSlot::uncounted()), |it| it.slot());
     let peer = Peer { transport: "websocket", identity };
-    upgrade
-        .max_message_size(limit)
-        .max_frame_size(limit)
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(limit))
+        .max_frame_size(Some(limit))
         .read_buffer_size(READ_BUFFER)
-        .write_buffer_size(WRITE_BUFFER)
-        .on_upgrade(move |socket| async move {
-            tokio::select! {
-                biased;
-                () = slot.abort.cancelled() => {}
-                () = endpoint.serve_connection(&peer, socket, &slot) => {}
-            }
-        })
+        .write_buffer_size(WRITE_BUFFER);
+    tokio::spawn(async move {
+        // A connection that ends before its upgrade has no peer.
+        let Ok(upgraded) = upgrade.await else { return };
+        let stream = BoundedFrames::new(TokioIo::new(upgraded), &endpoint.handler.bounds().unfinished, limit);
+        let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+        tokio::select! {
+            biased;
+            () = slot.abort.cancelled() => {}
+            () = endpoint.serve_connection(&peer, socket, &slot) => {}
+        }
+    });
+    response
 }
 
 impl<H: TextHandler> Endpoint<H> {
-    async fn serve_connection(&self, peer: &Peer, socket: WebSocket, slot: &ConnectionSlot) {
+    async fn serve_connection(&self, peer: &Peer, socket: Socket, slot: &ConnectionSlot) {
         let Endpoint { handler, options, .. } = self;
         let mut transport = SocketTransport::new(socket, options.ping);
-        let begin = |text: Utf8Bytes| handler.begin(peer, Bytes::from(text));
+        let begin = |text: Utf8Bytes| {
+            connection::holding_guard(slot.begin_work(), handler.begin(peer, Bytes::from(text)))
+        };
         let served =
             connection::serve(&mut transport, handler.bounds(), &options.limits, &slot.stop, begin).await;
         let (code, reason) = match served {
-            Ok(End::Finished) => (close_code::NORMAL, ""),
-            Ok(End::Stopped) => (close_code::AWAY, H::STOP_REASON),
-            Ok(End::Idle) => (close_code::NORMAL, "idle for too long"),
-            Err(error) if transport::is_too_large(&error) => (close_code::SIZE, "the message is too long"),
-            Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
-                (close_code::POLICY, "no sign of life")
+            Ok(End::Finished) => (CloseCode::Normal, ""),
+            Ok(End::Stopped) => (CloseCode::Away, H::STOP_REASON),
+            Ok(End::Idle) => (CloseCode::Normal, "idle for too long"),
+            Err(error) if transport::is_too_large(&error) => (CloseCode::Size, "the message is too long"),
+            Err(error) if transport::is_exhausted(&error) => {
+                (CloseCode::Again, "the memory for messages is exhausted; try again")
             }
-            Err(_) => (close_code::PROTOCOL, ""),
+            Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+                (CloseCode::Policy, "no sign of life")
+            }
+            Err(_) => (CloseCode::Protocol, ""),
         };
         let frame = CloseFrame { code, reason: reason.into() };
         let mut socket = transport.into_socket();
@@ -119,7 +137,7 @@ impl<H: TextHandler> Endpoint<H> {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, async {
             if socket.send(Message::Close(Some(frame))).await.is_ok() {
                 // Closing a socket with unread input resets it, and the frame would be lost.
-                while let Some(Ok(_)) = socket.recv().await {}
+                while let Some(Ok(_)) = socket.next().await {}
             }
         })
         .await;

@@ -300,6 +300,11 @@ impl History {
         self.tools.get(at)?.as_ref()
     }
 
+    /// The number of tools and taints.
+    pub(super) fn entries(&self) -> usize {
+        self.tool_count() + self.taints.len()
+    }
+
     fn tool_count(&self) -> usize {
         self.tools.len() - self.free.len()
     }

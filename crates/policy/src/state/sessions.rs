@@ -17,6 +17,10 @@ pub(super) const FOLD: &str = "session";
 /// The row that says up to when sessions may have been forgotten.
 const FORGOTTEN_KEY: &str = "forgotten";
 
+/// Sessions that one record makes forgotten at most. A record adds fewer entries than the sessions that are idle longest have together, except where
+/// they have nothing but their summaries; the next records go on.
+const FORGOTTEN_AT_ONCE: usize = 8;
+
 /// A session has one bucket for all its time.
 const WHOLE_SESSION: i64 = 0;
 
@@ -58,6 +62,8 @@ pub(super) struct Sessions {
     known: HashMap<SessionId, Session>,
     /// Minute of the latest record, so that the longest idle session is first.
     by_last: BTreeSet<(i64, SessionId)>,
+    /// The number of sessions, and of tools and taints in all of them.
+    entries: usize,
     /// Sessions that were made at or before this moment (milliseconds, as in their identifiers) may have been forgotten.
     forgotten: Option<i64>,
 }
@@ -81,11 +87,13 @@ impl Sessions {
         let prefix = id.to_string();
         let retention = retention(limits, &prefix);
         let overflowed = self.may_be_forgotten(id);
-        let by_last = &mut self.by_last;
+        let (by_last, entries) = (&mut self.by_last, &mut self.entries);
         let session = self.known.entry(id).or_insert_with(|| {
             by_last.insert((minute_of(envelope.time), id));
+            *entries += 1;
             Session { info: new_info(id, envelope, overflowed), history: History::default() }
         });
+        let entries_before = session.history.entries();
         let info = &mut session.info;
         let (before, last) = (minute_of(info.last), info.last.max(envelope.time));
         if minute_of(last) != before {
@@ -113,12 +121,14 @@ impl Sessions {
                 }
             }
         }
+        self.entries = (self.entries + session.history.entries()).saturating_sub(entries_before);
         rows.push(info.row(&prefix));
     }
 
     /// Counts a decision that let through as a deny; one that asked or deferred likewise.
     fn retract(&mut self, limits: Limits, id: SessionId, envelope: &Envelope, rows: &mut Vec<Row>) {
         let Some(session) = self.known.get_mut(&id) else { return };
+        let entries_before = session.history.entries();
         let (Some(effect), Some(seq)) = (envelope.decision, envelope.links.first()) else { return };
         let prefix = id.to_string();
         let info = &mut session.info;
@@ -134,32 +144,44 @@ impl Sessions {
                 session.history.clear_taint(retention, taint, WHOLE_SESSION, rows);
             }
         }
+        self.entries = (self.entries + session.history.entries()).saturating_sub(entries_before);
         rows.push(info.row(&prefix));
     }
 
-    /// Forgets one session that has been idle for too long, or the one idle longest if there are too many; never the one
-    /// that this record is about.
+    /// Forgets one session that has been idle for too long, or those idle longest if there are too many of them or too much in them; never the
+    /// one that this record is about.
     fn expire(&mut self, limits: Limits, time: Timestamp, current: SessionId, rows: &mut Vec<Row>) {
-        let Some((minute, id)) = self.by_last.iter().find(|(_, id)| *id != current).copied() else { return };
-        let is_idle = minute < minute_of(time).saturating_sub(KEPT_MINUTES);
-        if !is_idle && self.known.len() <= limits.sessions {
-            return;
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let Some((minute, id)) = self.by_last.iter().find(|(_, id)| *id != current).copied() else {
+                return;
+            };
+            let is_idle = minute < minute_of(time).saturating_sub(KEPT_MINUTES);
+            if !is_idle && !self.are_too_many(limits) {
+                return;
+            }
+            self.by_last.remove(&(minute, id));
+            if self.forget(id, rows) {
+                let forgotten = Some(made_at(id)).max(self.forgotten);
+                if forgotten != self.forgotten {
+                    self.forgotten = forgotten;
+                    rows.extend(self.forgotten_row());
+                }
+            }
+            if !self.are_too_many(limits) {
+                return;
+            }
         }
-        self.by_last.remove(&(minute, id));
-        if !self.forget(id, rows) {
-            return;
-        }
-        let forgotten = Some(made_at(id)).max(self.forgotten);
-        if forgotten != self.forgotten {
-            self.forgotten = forgotten;
-            rows.extend(self.forgotten_row());
-        }
+    }
+
+    fn are_too_many(&self, limits: Limits) -> bool {
+        self.known.len() > limits.sessions || self.entries > limits.session_entries
     }
 
     /// Removes a session with its rows. Returns whether it was here.
     fn forget(&mut self, id: SessionId, rows: &mut Vec<Row>) -> bool {
         let Some(session) = self.known.remove(&id) else { return false };
         self.by_last.remove(&(minute_of(session.info.last), id));
+        self.entries = self.entries.saturating_sub(session.history.entries() + 1);
         rows.push(Row::delete(FOLD, &id.to_string()));
         let mut keys: Vec<&str> = session.history.row_keys().collect();
         keys.sort_unstable();
@@ -234,6 +256,7 @@ impl Sessions {
         {
             return Err(MissingSummary(found.info.id));
         }
+        self.entries = self.known.values().map(|session| session.history.entries() + 1).sum();
         self.by_last =
             self.known.values().map(|session| (minute_of(session.info.last), session.info.id)).collect();
         Ok(())

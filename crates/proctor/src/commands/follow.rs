@@ -1,12 +1,15 @@
 //! Followers of the ledger while a server runs: Agent Assembly's chained log, and the webhook.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
 use crate::config::{Config, WebhookConfig};
 use crate::failure::Failure;
-use proctor_engine::Engine;
+use proctor_core::json::Json;
+use proctor_engine::access::local_caller;
+use proctor_engine::{Engine, Report, Spent};
 use proctor_follow::{ChainFollower, EventKind, Handle, UnknownEvent, WebhookFollower, WebhookSettings};
 
 /// Time limit of completing the chained log when a server stops; what is left is completed at the next start.
@@ -23,9 +26,12 @@ pub struct Followers {
 
 impl Followers {
     /// Starts those that are configured.
-    pub fn start(config: &Config, engine: &Engine) -> Result<Followers, Failure> {
+    pub fn start(config: &Config, engine: &Arc<Engine>) -> Result<Followers, Failure> {
         let reader = || engine.ledger().reader();
-        let log = config.assembly.audit_dir.as_deref().map(|folder| ChainFollower::start(folder, reader()));
+        let log = config.assembly.audit_dir.as_deref().map(|folder| {
+            let recorder = Arc::clone(engine);
+            ChainFollower::start(folder, reader(), move |problem| report_tampering(&recorder, problem))
+        });
         let webhook = config.webhook.as_ref().map(|webhook| -> Result<Handle, Failure> {
             Ok(WebhookFollower::start(webhook_settings(webhook)?, reader(), &config.engine.state)?)
         });
@@ -42,6 +48,22 @@ impl Followers {
                 log::info!("{name} is not complete yet, the next start goes on with it: {problem}");
             }
         }
+    }
+}
+
+/// Reports a changed audit log on stderr and as an alarm.
+fn report_tampering(engine: &Engine, problem: &str) {
+    log::error!("{problem}");
+    let uid = rustix::process::getuid().as_raw();
+    let report = Report::Observation {
+        code: "audit_log".to_owned(),
+        data: Json::object().with("verified", false),
+        alarms: vec![("audit_log_tampered", problem.to_owned())],
+        spent: Spent::default(),
+    };
+    let recorded = engine.report(&local_caller(uid, "", "", ""), "proctor", "audit-log", "audit", report);
+    if let Err(problem) = recorded {
+        log::error!("the alarm about the audit log was not recorded: {problem}");
     }
 }
 

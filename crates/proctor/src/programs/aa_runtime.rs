@@ -25,14 +25,17 @@ Environment:
                                     rules of AA_POLICY_PATH decide
   AA_GATEWAY_CREDENTIAL_TOKEN       token for queries that carry none
   AA_GATEWAY_AGENT_ID               agent id that the token was issued to; needed for operation commands
-  AA_POLICY_PATH                    file of local rules (default: /etc/aa/policy.toml); empty: no rules
+  AA_POLICY_PATH                    file of local rules (default: /etc/aa/policy.toml). Empty: no rules; without a
+                                    gateway every action is then ALLOWED
   AA_AUDIT_BUFFER_PATH              file or folder that keeps reported events until the gateway has them
   AA_IPC_MAX_CONNECTIONS            concurrent connections to the socket (default: 64)
   AA_PIPELINE_INPUT_BUFFER          events that wait in memory; the oldest are dropped (default: 10000)
   AA_PIPELINE_BATCH_SIZE            events of one report to the gateway (default: 100)
   AA_PIPELINE_FLUSH_INTERVAL_MS     longest wait before a report is sent (default: 100)
   AA_RUNTIME_WORKER_THREADS         worker threads (default: 0, one for each core)
-  AA_RUNTIME_SHUTDOWN_TIMEOUT_SECS  timeout of a graceful shutdown (default: 30)";
+  AA_RUNTIME_SHUTDOWN_TIMEOUT_SECS  timeout of a graceful shutdown (default: 3)
+  AA_METRICS_ADDR                   address of Prometheus metrics, at /metrics (default: none)
+  AA_METRICS_ALLOW_REMOTE           1: AA_METRICS_ADDR may be another address than one of the loopback";
 
 /// Serves the Unix socket that an agent's Agent Assembly library connects to.
 ///

@@ -19,17 +19,15 @@ const DID: &str = "did:key:z6MkAgent";
 #[tokio::test]
 async fn queries_go_to_the_gateway_and_its_answers_come_back_as_they_are() {
     let (folder, double, endpoint) = with_gateway();
-    let variables = [("AA_GATEWAY_ENDPOINT", endpoint.as_str()), ("AA_METRICS_ADDR", "127.0.0.1:0")];
+    let variables = [("AA_GATEWAY_ENDPOINT", endpoint.as_str()), ("AA_NATS_CONFIG_PATH", "x")];
     let mut program = Program::start(folder, &variables, &[]).await;
-    program.says("not used by this program: AA_METRICS_ADDR").await;
+    program.says("not used by this program: AA_NATS_CONFIG_PATH").await;
     let mut library = program.library().await;
     let answer = library.trace("one").await;
     assert_eq!((answer.decision(), answer.policy_rule.as_str()), (Decision::Allow, "of-the-gateway"));
     assert!(answer.decision_latency_us > 0);
-    // What the released runtime turns into a denial.
-    let answer = library.trace("redact").await;
-    assert_eq!(answer.decision(), Decision::Redact);
-    assert_eq!(answer.redact.unwrap().rules[0].field_path, "$.args.key");
+    // Libraries read the decision alone, and would run the action with its secrets.
+    assert_eq!(denied_by(&library.trace("redact").await), "runtime.redaction");
     assert_eq!(denied_by(&library.trace("nothing").await), "runtime.answer");
     assert_eq!(denied_by(&library.trace("refuse").await), "runtime.refused");
     assert_eq!(denied_by(&library.trace("busy").await), "runtime.gateway");
@@ -117,10 +115,55 @@ async fn local_rules_decide_only_where_they_may() {
     let answer = program.library().await.trace("one").await;
     assert_eq!(denied_by(&answer), "runtime.gateway");
     assert!(answer.reason.contains("no local rules"), "{}", answer.reason);
-    let program = Program::start(tempfile::tempdir().unwrap(), &[], &[]).await;
+    let missing = [("AA_POLICY_PATH", "missing.toml")];
+    let program = Program::start(tempfile::tempdir().unwrap(), &missing, &[]).await;
     let answer = program.library().await.trace("one").await;
     assert_eq!(denied_by(&answer), "runtime.local_rules");
     assert!(answer.reason.contains("set AA_GATEWAY_ENDPOINT"), "{}", answer.reason);
+}
+
+#[tokio::test]
+async fn a_runtime_alone_with_an_empty_path_allows_everything_and_warns() {
+    let program = Program::start(tempfile::tempdir().unwrap(), &[("AA_POLICY_PATH", "")], &[]).await;
+    program.says("EVERY ACTION IS ALLOWED").await;
+    let mut library = program.library().await;
+    let answer = library.trace("one").await;
+    assert_eq!((answer.decision(), answer.policy_rule.as_str()), (Decision::Allow, "runtime.local_rules"));
+}
+
+#[tokio::test]
+async fn sigterm_ends_the_program_within_five_seconds_whatever_is_in_flight() {
+    let (folder, double, endpoint) = with_gateway();
+    double.seen.send_modify(|seen| seen.refuse_reports = usize::MAX);
+    let mut program = Program::start(folder, &[("AA_GATEWAY_ENDPOINT", endpoint.as_str())], &[]).await;
+    // A query that the gateway does not answer, half a frame, an event that is not taken, a client that does not read.
+    let mut waiting = program.library().await;
+    waiting.send(&ClientFrame::EventReport(AuditEvent { event_id: "e".into(), ..Default::default() })).await;
+    waiting.send(&ClientFrame::PolicyQuery(tracing("never"))).await;
+    let mut half = program.library().await;
+    half.bytes(&[1, 200]).await;
+    double.until(|seen| !seen.checks.is_empty()).await;
+    let began = std::time::Instant::now();
+    program.signal(rustix::process::Signal::TERM);
+    assert!(program.ends().await.success());
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn metrics_are_served_where_the_variable_says() {
+    let (folder, _double, endpoint) = with_gateway();
+    let variables = [("AA_GATEWAY_ENDPOINT", endpoint.as_str()), ("AA_METRICS_ADDR", "127.0.0.1:0")];
+    let program = Program::start(folder, &variables, &[]).await;
+    program.library().await.trace("one").await;
+    let said = program.said.borrow().clone();
+    let address = said.split("metrics at http://").nth(1).unwrap().split('/').next().unwrap();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("aa_runtime_queries_total{decision=\"allow\"} 1\n"), "{answer}");
 }
 
 #[tokio::test]

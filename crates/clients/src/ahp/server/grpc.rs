@@ -4,11 +4,12 @@ use std::io;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use proctor_core::json::Json;
 use proctor_net::accept::ConnectionSlot;
 use proctor_net::auth::Credentials;
 use proctor_net::connection::{self, End, Work};
+use proctor_net::grpc::count_messages;
 use proctor_net::grpc::server::{CallTransport, Replies};
 use proctor_net::lines::MAX_MESSAGE;
 use proctor_net::listen::ConnectionInfo;
@@ -31,6 +32,7 @@ pub fn routes<H: EventHandler>(server: AhpServer<H>, credentials: Arc<Credential
         .max_encoding_message_size(usize::MAX);
     Router::new()
         .route_service("/proctor.ahp.v1.Harness/{*method}", service)
+        .route_layer(from_fn(count_messages))
         .route_layer(from_fn_with_state(credentials, authenticate))
 }
 

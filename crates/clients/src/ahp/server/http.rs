@@ -39,9 +39,9 @@ async fn handle<H: EventHandler>(State(endpoint): State<Arc<Endpoint<H>>>, reque
         Err(refused) => return refused.into_response(),
     };
     let server = &endpoint.server;
-    let memory = &server.inner.bounds.memory;
-    let (text, reading) = match read_json_body(&head.headers, body, memory, server.inner.answer_within).await
-    {
+    let (unfinished, memory) = (&server.inner.bounds.unfinished, &server.inner.bounds.memory);
+    let patience = server.inner.answer_within;
+    let (text, reading) = match read_json_body(&head.headers, body, unfinished, patience).await {
         Ok(read) => read,
         Err(error) => return error.into_response(),
     };

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
-use proctor_net::accept::ConnectionSlot;
+use proctor_net::accept::{ConnectionSlot, WorkGuard};
+use proctor_net::budget::{self, Exhausted, Reservation, UNCOUNTED};
+use proctor_wire::assembly::MAX_GRPC_MESSAGE;
 use proctor_wire::assembly::frames::{ClientFrame, FrameError, MAX_PAYLOAD, READ_CHUNK, ServerFrame};
 use proctor_wire::assembly::handshake::{HandshakeError, NONCE_LEN, ServerHandshake};
 use proctor_wire::assembly::proto::audit::v1::{AuditEvent, audit_event};
@@ -19,13 +21,18 @@ use tokio::net::UnixStream;
 use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep_until};
 
-use super::framing::{Decoder, encode};
+use crate::assembly::client::event_size;
+
+use super::framing::{Decoder, Framing, encode};
 use super::{Push, RuntimeHandler, RuntimeOptions, decision};
 
 /// Backpressure: nothing is read while this much output is unsent.
 const MAX_UNWRITTEN: usize = 1024 * 1024;
 /// Backpressure: nothing is read while queries and reports of this size are handled; one alone may be larger.
 const MAX_IN_FLIGHT: usize = MAX_PAYLOAD;
+/// Longest event: a gateway's longest message, without what a report adds to the event. A longer one could never be delivered, and the client
+/// would not learn of it later.
+const MAX_EVENT: usize = MAX_GRPC_MESSAGE - 64 * 1024;
 /// Reports that wait for the one before them.
 const MAX_REPORTS: usize = 256;
 
@@ -61,10 +68,14 @@ enum ConnectionError {
     Handshake(#[from] HandshakeError),
     #[error(transparent)]
     Frame(#[from] FrameError),
+    #[error("an event of {0} bytes: a gateway accepts at most {MAX_EVENT}")]
+    EventTooLong(usize),
     #[error("the connection ended within a frame")]
     TruncatedFrame,
     #[error("a frame was begun and not finished in time")]
     FrameTimeout,
+    #[error(transparent)]
+    Memory(#[from] Exhausted),
     #[error("the client does not read its answers")]
     WriteTimeout,
     #[error("the connection broke: {0}")]
@@ -87,6 +98,12 @@ struct Connection<H> {
     queries: FuturesOrdered<Working<Sized<CheckActionResponse>>>,
     reporting: Option<Working<Sized<()>>>,
     reports: VecDeque<Sized<AuditEvent>>,
+    /// Whether a frame was taken since the slot was told.
+    was_used: bool,
+    /// Held while there are queries in work.
+    work: Option<WorkGuard>,
+    /// Memory of an unfinished frame, and of queries and reports.
+    memory: Option<Reservation>,
     /// The size of all queries and reports in flight.
     in_flight: usize,
     out: Vec<u8>,
@@ -107,6 +124,9 @@ impl<H: RuntimeHandler> Connection<H> {
             queries: FuturesOrdered::new(),
             reporting: None,
             reports: VecDeque::new(),
+            was_used: false,
+            work: None,
+            memory: budget::unfinished().try_reserve(0),
             in_flight: 0,
             out: Vec::new(),
             written: 0,
@@ -131,6 +151,11 @@ impl<H: RuntimeHandler> Connection<H> {
         let mut ending = false;
         loop {
             let wants_input = !ending && self.take_frames()?;
+            // While all slots are taken, a connection without a query in work gives way to a new one.
+            if std::mem::take(&mut self.was_used) || self.queries.is_empty() != self.work.is_none() {
+                let work = slot.begin_work();
+                self.work = (!self.queries.is_empty()).then_some(work);
+            }
             let idle = self.queries.is_empty() && self.reporting.is_none() && self.unwritten() == 0;
             if ending && idle {
                 return Ok(());
@@ -221,12 +246,22 @@ impl<H: RuntimeHandler> Connection<H> {
                     _ => self.frame_due.or_else(|| Some(Instant::now() + self.options.frame_timeout)),
                 };
                 self.reserve_chunk();
+                self.count_memory()?;
                 return Ok(true);
             };
             self.frame_due = None;
+            self.was_used = true;
             let size = before.saturating_sub(self.decoder.pending());
             self.take(frame, size)?;
         }
+    }
+
+    /// Counts what this connection holds, except a little, in the memory that all connections share.
+    fn count_memory(&mut self) -> Result<(), ConnectionError> {
+        let held = self.decoder.pending().saturating_add(self.in_flight);
+        let counted = if held > UNCOUNTED { held.saturating_add(READ_CHUNK) } else { 0 };
+        let fits = self.memory.as_mut().is_some_and(|memory| memory.resize(counted));
+        if fits { Ok(()) } else { Err(Exhausted.into()) }
     }
 
     fn take(&mut self, frame: ClientFrame, size: usize) -> Result<(), ConnectionError> {
@@ -236,11 +271,12 @@ impl<H: RuntimeHandler> Connection<H> {
                 self.queries.push_back(Box::pin(answer(
                     Arc::clone(&self.handler),
                     query,
-                    self.options.query_timeout,
+                    (self.options.query_timeout, self.options.framing),
                     size,
                 )));
             }
             ClientFrame::EventReport(event) => {
+                check_size(&event)?;
                 if let Some(audit_event::Detail::Violation(violation)) = &event.detail {
                     self.queue(&ServerFrame::ViolationAlert(violation.clone()))?;
                 }
@@ -316,16 +352,23 @@ impl<H: RuntimeHandler> Connection<H> {
     }
 }
 
+/// Refuses an event that no gateway accepts. The claimed agent counts twice: a report keeps it in a label when the agent is another one.
+fn check_size(event: &AuditEvent) -> Result<(), ConnectionError> {
+    let claimed = event.agent_id.as_ref().map_or(0, |agent| agent.agent_id.len());
+    let size = event_size(event).saturating_add(claimed);
+    if size > MAX_EVENT { Err(ConnectionError::EventTooLong(size)) } else { Ok(()) }
+}
+
 /// The answer to a query; a denial if the handler fails or times out.
 async fn answer<H: RuntimeHandler>(
     handler: Arc<H>,
     query: CheckActionRequest,
-    limit: std::time::Duration,
+    (limit, framing): (std::time::Duration, Framing),
     size: usize,
 ) -> Sized<CheckActionResponse> {
     let check = AssertUnwindSafe(async { handler.check(query).await }).catch_unwind();
     let answer = match tokio::time::timeout(limit, check).await {
-        Ok(Ok(answer)) => decision::decided(answer),
+        Ok(Ok(answer)) => decision::decided(answer, framing),
         Ok(Err(_)) => decision::defect(),
         Err(_) => decision::late(),
     };

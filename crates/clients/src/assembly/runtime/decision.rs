@@ -3,6 +3,12 @@
 use proctor_wire::assembly::proto::common::v1::Decision;
 use proctor_wire::assembly::proto::policy::v1::CheckActionResponse;
 
+use super::framing::Framing;
+
+/// Reason of the denial in place of a redaction.
+const REDACTION: &str =
+    "the action holds secrets, and a client of this socket cannot cut them out: send it again without them";
+
 /// A denial.
 ///
 /// ```
@@ -35,9 +41,14 @@ pub(super) fn too_long() -> CheckActionResponse {
     deny("runtime.answer", "the gateway's answer is too long for the socket")
 }
 
-/// Replaces an answer without a decision by a denial.
-pub(super) fn decided(answer: CheckActionResponse) -> CheckActionResponse {
+/// Replaces an answer that the client cannot carry out by a denial: one without a decision, or a redaction that the framing does not carry.
+pub(super) fn decided(answer: CheckActionResponse, framing: Framing) -> CheckActionResponse {
     match Decision::try_from(answer.decision) {
+        Ok(Decision::Redact) if !framing.carries_redactions() => {
+            let mut denial = deny("runtime.redaction", REDACTION);
+            denial.decision_id = answer.decision_id;
+            denial
+        }
         Ok(Decision::Allow | Decision::Deny | Decision::Pending | Decision::Redact) => answer,
         Ok(Decision::Unspecified) | Err(_) => deny("runtime.answer", "the gateway's answer decides nothing"),
     }

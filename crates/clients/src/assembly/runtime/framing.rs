@@ -25,6 +25,12 @@ pub enum Framing {
 }
 
 impl Framing {
+    /// Whether clients of this framing read redactions. Those of the tagged framings read the decision alone, and would run the action with its
+    /// secrets.
+    pub(super) fn carries_redactions(self) -> bool {
+        self == Framing::Bare
+    }
+
     /// Whether connections begin with a handshake.
     pub(super) fn has_handshake(self) -> bool {
         self == Framing::Tagged

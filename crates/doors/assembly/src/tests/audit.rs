@@ -64,6 +64,30 @@ async fn an_event_is_kept_whole_and_once() {
 }
 
 #[tokio::test]
+async fn the_identifier_of_an_event_with_other_content_is_an_alarm() {
+    let (mut gateway, agent) = one_agent(ALLOW_ALL).await;
+    let said = |tokens| event(&agent, "e-1", completion(tokens));
+    // In one report, where the first is not committed yet; and after a restart, where it is read back.
+    report(&gateway, &agent, vec![said(1), said(1)]).await.unwrap();
+    assert!(records(&gateway, RecordKind::Alarm).is_empty());
+    report(&gateway, &agent, vec![event(&agent, "e-2", completion(1)), event(&agent, "e-2", completion(2))])
+        .await
+        .unwrap();
+    assert_eq!(records(&gateway, RecordKind::Alarm).len(), 1);
+    gateway.restart().await;
+    for tokens in [1, 2, 3] {
+        assert_eq!(report(&gateway, &agent, vec![said(tokens)]).await.unwrap(), ["e-1"]);
+    }
+    let alarms = records(&gateway, RecordKind::Alarm);
+    assert_eq!(alarms.len(), 2, "one for each identifier");
+    for (envelope, body) in alarms {
+        assert_eq!((envelope.code.as_str(), envelope.links.len()), ("event_changed", 1));
+        assert!(body.pointer("/data/detail/completion_tokens").is_some(), "{body}");
+    }
+    assert_eq!(records(&gateway, RecordKind::Observation).len(), 2);
+}
+
+#[tokio::test]
 async fn nobody_reports_for_another() {
     let gateway = Gateway::new(ALLOW_ALL);
     let (mut agent, mut other) = (Agent::new(1), Agent::new(2));
@@ -294,7 +318,7 @@ fn full_event(agent: &Agent, number: usize, detail: Detail) -> AuditEvent {
 fn log(gateway: &Gateway) -> Vec<Json> {
     let folder = tempfile::tempdir().unwrap();
     gateway.engine().ledger().checkpoint().unwrap();
-    let follower = ChainFollower::start(folder.path(), gateway.engine().ledger().reader()).unwrap();
+    let follower = ChainFollower::start(folder.path(), gateway.engine().ledger().reader(), |_| ()).unwrap();
     gateway.engine().finish();
     follower.finish(std::time::Instant::now() + Duration::from_secs(60)).unwrap();
     let text = std::fs::read_to_string(folder.path().join("gateway-default.jsonl")).unwrap();

@@ -6,16 +6,23 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
 use futures_util::{Sink, Stream};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
-use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
+use super::frames::BoundedFrames;
+use crate::budget::Exhausted;
 use crate::connection::{Progress, Transport};
 
+/// The server's side of an upgraded connection.
+pub(super) type Socket = WebSocketStream<BoundedFrames<TokioIo<Upgraded>>>;
+
 pub(super) struct SocketTransport {
-    socket: WebSocket,
+    socket: Socket,
     ready: VecDeque<Message>,
     progress: Progress,
     unflushed: bool,
@@ -25,7 +32,7 @@ pub(super) struct SocketTransport {
 }
 
 impl SocketTransport {
-    pub(super) fn new(socket: WebSocket, ping: Duration) -> SocketTransport {
+    pub(super) fn new(socket: Socket, ping: Duration) -> SocketTransport {
         SocketTransport {
             socket,
             ready: VecDeque::new(),
@@ -37,7 +44,7 @@ impl SocketTransport {
         }
     }
 
-    pub(super) fn into_socket(self) -> WebSocket {
+    pub(super) fn into_socket(self) -> Socket {
         self.socket
     }
 
@@ -64,7 +71,7 @@ impl Transport for SocketTransport {
                 Message::Text(text) => return Poll::Ready(Ok(Some(text))),
                 // The library has queued the pong, which is sent by a flush.
                 Message::Ping(_) => self.unflushed = true,
-                Message::Pong(_) | Message::Binary(_) => {}
+                Message::Pong(_) | Message::Binary(_) | Message::Frame(_) => {}
                 Message::Close(_) => {
                     self.unflushed = true;
                     return Poll::Ready(Ok(None));
@@ -118,6 +125,14 @@ impl Transport for SocketTransport {
 /// Whether a message was longer than allowed.
 pub(super) fn is_too_large(error: &io::Error) -> bool {
     is_capacity_error(error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static)))
+}
+
+/// Whether the memory for messages was used up.
+pub(super) fn is_exhausted(error: &io::Error) -> bool {
+    let Some(tungstenite::Error::Io(cause)) = error.get_ref().and_then(|inner| inner.downcast_ref()) else {
+        return false;
+    };
+    cause.get_ref().is_some_and(|inner| inner.is::<Exhausted>())
 }
 
 pub(super) fn is_capacity_error(mut cause: Option<&(dyn std::error::Error + 'static)>) -> bool {

@@ -92,6 +92,42 @@ fn the_longest_idle_session_makes_room() {
     assert!(truth(&state, HOUR, &Question::Overflowed(Scope::Session)));
 }
 
+#[test]
+fn what_sessions_remember_has_one_bound_for_all_of_them() {
+    let limits = Limits { session_entries: 20, ..LIMITS };
+    let mut state = State::with_limits(limits);
+    let mut saved = Saved::default();
+    let mut sequence = 0;
+    let mut note = |state: &mut State, number: u32, tool: &str, taints: &[&str]| {
+        let record = Envelope {
+            session: Some(session(number)),
+            taints: taints.iter().map(|taint| (*taint).to_owned()).collect(),
+            ..decision(Effect::Allow, i64::from(sequence) * MINUTE, tool)
+        };
+        saved.save(&state.apply(u64::from(sequence), &record));
+        sequence += 1;
+        assert_eq!(state.rows(), saved.rows());
+        assert!(saved.load(limits).rows() == state.rows());
+    };
+    // Sessions of one action take two entries.
+    for number in 0..15 {
+        note(&mut state, number, "a", &[]);
+    }
+    assert_eq!(state.sessions().count(), 10);
+    assert!(state.session(session(4)).is_none() && state.session(session(5)).is_some());
+    // One of many tools and taints takes the place of several; it is never forgotten itself.
+    for number in 0..15 {
+        note(&mut state, 14, &format!("tool{number}"), &["secret", "web"]);
+    }
+    assert_eq!(state.sessions().count(), 1);
+    note(&mut state, 15, "a", &[]);
+    assert!(state.session(session(14)).is_none() && state.session(session(15)).is_some());
+    assert!(
+        truth(&state, HOUR, &Question::Overflowed(Scope::Session)),
+        "what was forgotten is unknown, not absent"
+    );
+}
+
 fn opening(micros: i64, id: u64, principal: &str) -> Envelope {
     Envelope {
         principal: principal.to_owned(),

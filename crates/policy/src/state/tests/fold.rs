@@ -11,6 +11,7 @@ const TIGHT: Limits = Limits {
     agent_tools: 3,
     agent_taints: 2,
     sessions: 3,
+    session_entries: 6,
     approvals: 4,
     approvals_of_principal: 2,
 };

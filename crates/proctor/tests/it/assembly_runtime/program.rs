@@ -100,6 +100,11 @@ impl Library {
         self.stream.write_all(&bytes).await.unwrap();
     }
 
+    /// Sends bytes as they are.
+    pub(crate) async fn bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
     pub(crate) async fn frame(&mut self) -> ServerFrame {
         loop {
             if let Some(frame) = self.decoder.next_frame().unwrap() {
