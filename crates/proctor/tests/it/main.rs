@@ -46,6 +46,7 @@ mod glossary;
 mod holes;
 mod invariants;
 mod layers;
+mod money;
 mod mutations;
 mod policy_cli;
 mod rederive;
