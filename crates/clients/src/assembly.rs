@@ -7,5 +7,7 @@ pub mod codec;
 pub mod runtime;
 pub mod services;
 
+pub use crate::grpc_auth::for_this_user;
+
 #[cfg(test)]
 mod tests;

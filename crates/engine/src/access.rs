@@ -19,6 +19,7 @@ use crate::policy_files;
 use crate::relayed::OwnDenies;
 use crate::settings::{Durability, Settings};
 use crate::state_dir::{StateDir, StateDirError};
+use crate::turns::MAX_RELAYS;
 use crate::{Engine, EngineError, Parts, PolicyGuard};
 use proctor_net::budget;
 use proctor_net::lines::{self, Line};
@@ -46,7 +47,7 @@ pub struct Relay {
 pub struct Opening<'a> {
     /// [`COMMAND`], or the name of a door.
     pub mode: &'a str,
-    /// The moment after which an owner is not waited for any more; none: the usual limits.
+    /// The moment after which an owner is not waited for any more; none: ten seconds from now.
     pub until: Option<Instant>,
     /// Denies that this process answered by itself since it last reached an owner.
     pub denies: OwnDenies,
@@ -104,6 +105,19 @@ pub enum AccessError {
         /// The time that it was waited for.
         waited: Duration,
     },
+    /// The owner serves others, and this process's turn did not come.
+    #[error(
+        "{} is owned by {}, which serves {MAX_RELAYS} other processes; none of them ended within {} ms",
+        path.display(), process(*pid), waited.as_millis()
+    )]
+    Busy {
+        /// The state directory.
+        path: PathBuf,
+        /// The owner's process id, when it could be read.
+        pid: Option<u32>,
+        /// The time that was waited.
+        waited: Duration,
+    },
     /// A process holds the lock and cannot be connected to.
     #[error("{} is owned by {}, which cannot be reached: {reason}", path.display(), process(*pid))]
     Unreachable {
@@ -114,6 +128,16 @@ pub enum AccessError {
         /// The last attempt's error.
         reason: String,
     },
+}
+
+impl AccessError {
+    /// Whether another process owns the directory and could not be asked in time: a later attempt may succeed.
+    pub fn is_unreached(&self) -> bool {
+        matches!(
+            self,
+            AccessError::NotAnswering { .. } | AccessError::Busy { .. } | AccessError::Unreachable { .. }
+        )
+    }
 }
 
 fn process(pid: Option<u32>) -> String {
@@ -158,8 +182,8 @@ pub enum LineError {
 /// The longest line between an owner and its relays: a whole trace with its verdicts.
 const MAX_RELAY_LINE: usize = 16 << 20;
 
-/// Time limit of the owner's handshake.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time in which an owner must be reached by a process that names no moment.
+const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The shortest time limit of a handshake, however little time is left.
 const SHORTEST_HANDSHAKE: Duration = Duration::from_millis(50);
@@ -169,9 +193,6 @@ const ATTEMPTS: usize = 5;
 
 /// Pause between two attempts.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
-
-/// Owners that may follow each other while a process tries to reach one: short-lived commands take turns at the lock.
-const MAX_OWNERS: usize = 20;
 
 /// Time limit of a command at the owner.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -203,10 +224,15 @@ impl Access {
             let key = state.key()?.verifier_key().to_string();
             log::info!("made state directory {} (ledger {key})", settings.state.display());
         }
-        // The owner may end between the two attempts, so a few rounds are made; a new owner is a new reason to try.
+        // One limit for everything that reaching an owner takes: connecting, waiting for a turn, handshakes, further attempts.
+        let start = Instant::now();
+        let until = opening.until.unwrap_or(start + REACH_TIMEOUT);
+        let path = || settings.state.clone();
+        // The owner may end between the two attempts, so a few rounds are made; a new owner is a new reason to try, since
+        // short-lived commands take turns at the lock.
         let mut owner = None;
         let mut attempts = 0;
-        for _ in 0..MAX_OWNERS * ATTEMPTS {
+        loop {
             let (pid, reason) = match open_ledger(settings, &state, opening.mode) {
                 Ok(ledger) => {
                     let policy = match (policy.take(), &settings.policy) {
@@ -221,11 +247,19 @@ impl Access {
                     engine.ledger().note_unrecorded_many(opening.denies.count);
                     return Ok(Access::Owner(engine));
                 }
-                Err(OpenError::Owned { pid }) => match connect(settings, &state, opening) {
+                Err(OpenError::Owned { pid }) => match connect(settings, &state, opening, until) {
                     Ok(relay) => return Ok(Access::Relay(relay)),
                     Err(ConnectError::Refused(refusal)) => return Err(refusal),
-                    Err(ConnectError::Silent(waited)) => {
-                        return Err(AccessError::NotAnswering { path: settings.state.clone(), pid, waited });
+                    Err(ConnectError::Silent) => {
+                        return Err(AccessError::NotAnswering { path: path(), pid, waited: start.elapsed() });
+                    }
+                    Err(ConnectError::Busy) if until <= Instant::now() => {
+                        return Err(AccessError::Busy { path: path(), pid, waited: start.elapsed() });
+                    }
+                    // It is there, so that this attempt does not count.
+                    Err(ConnectError::Busy) => {
+                        std::thread::sleep(BETWEEN_ATTEMPTS);
+                        continue;
                     }
                     Err(ConnectError::NotThere(reason)) => (pid, reason),
                 },
@@ -233,13 +267,11 @@ impl Access {
             };
             attempts = if owner == Some(pid) { attempts + 1 } else { 1 };
             owner = Some(pid);
-            if attempts == ATTEMPTS || opening.until.is_some_and(|until| until <= Instant::now()) {
-                return Err(AccessError::Unreachable { path: settings.state.clone(), pid, reason });
+            if attempts == ATTEMPTS || until <= Instant::now() {
+                return Err(AccessError::Unreachable { path: path(), pid, reason });
             }
             std::thread::sleep(BETWEEN_ATTEMPTS);
         }
-        let reason = "its owners change too fast".to_owned();
-        Err(AccessError::Unreachable { path: settings.state.clone(), pid: None, reason })
     }
 }
 
@@ -319,15 +351,22 @@ fn test_runs_policy() -> Result<Policy, AccessError> {
 }
 
 enum ConnectError {
-    /// The owner took the connection, and did not answer in this time.
-    Silent(Duration),
+    /// The owner took the connection, and did not answer in time.
+    Silent,
+    /// The owner serves others, and this process has to wait for longer than it can.
+    Busy,
     /// The owner cannot be connected to, or closed the connection.
     NotThere(String),
     /// The owner answered with a refusal.
     Refused(AccessError),
 }
 
-fn connect(settings: &Settings, state: &StateDir, opening: &Opening<'_>) -> Result<Relay, ConnectError> {
+fn connect(
+    settings: &Settings,
+    state: &StateDir,
+    opening: &Opening<'_>,
+    until: Instant,
+) -> Result<Relay, ConnectError> {
     let not_there = |error: std::io::Error| ConnectError::NotThere(error.to_string());
     let mode = opening.mode;
     let mut hello = Json::object()
@@ -348,21 +387,33 @@ fn connect(settings: &Settings, state: &StateDir, opening: &Opening<'_>) -> Resu
             .map_err(|problems| ConnectError::Refused(AccessError::Policy(problems)))?;
         hello.push("policy", policy.digest().to_string());
     }
-    let left = opening.until.map(|until| until.saturating_duration_since(Instant::now()));
-    let limit = left.map_or(HANDSHAKE_TIMEOUT, |left| left.clamp(SHORTEST_HANDSHAKE, HANDSHAKE_TIMEOUT));
-    let mut stream = owner::connect(&state.socket()).map_err(not_there)?;
-    stream.set_read_timeout(Some(limit)).map_err(not_there)?;
+    let mut stream = owner::connect(&state.socket(), until).map_err(not_there)?;
+    let limit = || until.saturating_duration_since(Instant::now()).max(SHORTEST_HANDSHAKE);
+    stream.set_write_timeout(Some(limit())).map_err(not_there)?;
     writeln!(stream, "{hello}").map_err(not_there)?;
     let mut answers = BufReader::new(stream.try_clone().map_err(not_there)?);
-    let answer = read_json(&mut answers).map_err(|error| match error {
-        LineError::Io(error) if is_timeout(&error) => ConnectError::Silent(limit),
-        other => ConnectError::NotThere(other.to_string()),
-    })?;
+    let mut is_queued = false;
+    let answer = loop {
+        stream.set_read_timeout(Some(limit())).map_err(not_there)?;
+        let answer = read_json(&mut answers).map_err(|error| match error {
+            LineError::Io(error) if is_timeout(&error) && is_queued => ConnectError::Busy,
+            LineError::Io(error) if is_timeout(&error) => ConnectError::Silent,
+            other => ConnectError::NotThere(other.to_string()),
+        })?;
+        if answer.get("queued").and_then(Json::as_bool) != Some(true) {
+            break answer;
+        }
+        is_queued = true;
+    };
+    if answer.get("busy").and_then(Json::as_bool) == Some(true) {
+        return Err(ConnectError::Busy);
+    }
     if answer.get("ok").and_then(Json::as_bool) != Some(true) {
         let reason = answer.get("error").and_then(Json::as_str).unwrap_or("the owner refused");
         return Err(ConnectError::Refused(AccessError::Refused(reason.to_owned())));
     }
     stream.set_read_timeout(None).map_err(not_there)?;
+    stream.set_write_timeout(None).map_err(not_there)?;
     let connection = answer.get("connection").and_then(Json::as_str).unwrap_or_default().to_owned();
     Ok(Relay { stream, answers, connection })
 }

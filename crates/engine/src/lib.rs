@@ -79,6 +79,7 @@ pub mod settings;
 pub mod state_dir;
 pub mod tokens;
 pub mod traces;
+mod turns;
 
 pub use engine::*;
 pub use error::EngineError;

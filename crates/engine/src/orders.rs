@@ -4,6 +4,7 @@ use proctor_core::digest::Digest;
 use proctor_core::hex;
 use proctor_core::json::Json;
 use proctor_core::record::claimed;
+use proctor_ledger::store::{Filter, Order as RecordOrder};
 use proctor_policy::scan::identifier;
 use proctor_policy::state::{AgentInfo, Registry};
 
@@ -160,9 +161,10 @@ fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo
 
 /// Carries out an order. Returns what is known of the agent then.
 pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str) -> Result<Json, OrderError> {
+    // Whoever has not registered can be stopped all the same, by the name that records show.
+    let can_be_principal = named.contains(':') || ["local", "anonymous"].contains(&named);
+    let is_principal = can_be_principal && is_on_record(engine, &principal_of(named))?;
     let (sequence, principal) = engine.change_agents_now(|registry, _| {
-        // Whoever has not registered can be stopped all the same, by the name that records show.
-        let is_principal = named.contains(':') || ["local", "anonymous"].contains(&named);
         let mut event = match found(registry, named)? {
             Some(agent) => AgentEvent::about(agent, order.code(), "cli"),
             None if matches!(order, Order::Suspend | Order::Kill) && is_principal => AgentEvent {
@@ -188,6 +190,13 @@ pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str)
         .with("principal", principal)
         .with("status", status)
         .with("seq", sequence.unwrap_or_default()))
+}
+
+/// Whether any record is about a principal. An order for a name that nobody has would seem to stop somebody.
+fn is_on_record(engine: &Engine, principal: &str) -> Result<bool, EngineError> {
+    let filter = Filter { principal: Some(claimed(principal)), ..Filter::default() };
+    let first = engine.ledger().reader().records(filter, RecordOrder::Ascending).next();
+    Ok(first.transpose()?.is_some())
 }
 
 /// Pauses, resumes or terminates an operation: `trace:span`, `agent:ID` or `*`.

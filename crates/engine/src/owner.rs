@@ -3,11 +3,12 @@
 use std::io::{BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
@@ -24,12 +25,10 @@ use crate::policy_watch;
 use crate::relayed::{OwnDenies, RelayConnection, RelayConnections};
 use crate::settings::Durability;
 use crate::state_dir::StateDir;
+use crate::turns::{Entered, MAX_RELAYS, Turns};
 use crate::{AcceptRefusal, ApprovalRefusal, Engine, EngineError, Report, Spent};
 
-/// Relays of doors at a time; more are refused.
-const MAX_RELAYS: usize = 64;
-
-/// Connections at a time, those of commands and handshakes included; more are refused at once.
+/// Connections that are served at a time, those of commands and handshakes included; a further one is told to come again.
 const MAX_CONNECTIONS: usize = MAX_RELAYS + 32;
 
 /// Longest socket path that every system takes.
@@ -37,6 +36,9 @@ const MAX_SOCKET_PATH: usize = 100;
 
 /// Time limit of a relay's handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Pause before another attempt to connect to an owner that has not accepted the connections before.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
 
 /// Time that an ending process waits for relayed commands to be answered.
 const LAST_COMMANDS: Duration = Duration::from_secs(2);
@@ -106,9 +108,6 @@ enum HandshakeError {
     /// No door of this name.
     #[error("the owner has no door `{0}`: use the same version of Proctor for both")]
     Mode(String),
-    /// No relay more is served.
-    #[error("{MAX_RELAYS} relays are connected to the owner: no more are served")]
-    TooManyRelays,
 }
 
 /// Error of a relayed command.
@@ -169,8 +168,8 @@ pub(crate) fn listen(
     let listener = UnixListener::bind(&path).map_err(describe)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(describe)?;
     let connections = RelayConnections::default();
-    let relays = AtomicUsize::new(0);
-    let owner = Arc::new(Owner { state: state.clone(), engine, doors, policy, connections, relays });
+    let turns = Turns::default();
+    let owner = Arc::new(Owner { state: state.clone(), engine, doors, policy, connections, turns });
     std::thread::Builder::new()
         .name("owner".to_owned())
         .spawn(move || accept(&listener, &owner))
@@ -193,10 +192,23 @@ pub fn socket_path(link: &Path) -> PathBuf {
     folder.join(format!("proctor-{short}.sock"))
 }
 
-/// Connects to the owner. The link in the state directory names the socket, and the peer must be this user or root.
-pub(crate) fn connect(link: &Path) -> std::io::Result<UnixStream> {
+/// Connects to the owner until the moment given. The link in the state directory names the socket, and the peer must be this user or root.
+pub(crate) fn connect(link: &Path, until: Instant) -> std::io::Result<UnixStream> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
     let path = std::fs::read_link(link).unwrap_or_else(|_| socket_path(link));
-    let stream = UnixStream::connect(path)?;
+    let address = SocketAddrUnix::new(path)?;
+    // A blocking connect waits for as long as an owner that hangs does not accept.
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    loop {
+        match rustix::net::connect(&socket, &address) {
+            Err(rustix::io::Errno::AGAIN) if Instant::now() < until => std::thread::sleep(FULL_PAUSE),
+            Err(rustix::io::Errno::INTR) => {}
+            connected => break connected?,
+        }
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
     let peer = rustix::net::sockopt::socket_peercred(&stream)?.uid;
     if peer != rustix::process::getuid() && !peer.is_root() {
         return Err(std::io::Error::new(
@@ -215,24 +227,24 @@ struct Owner {
     /// The files of the policy.
     policy: Option<PathBuf>,
     connections: RelayConnections,
-    /// The number of relays that doors serve.
-    relays: AtomicUsize,
+    /// The relays that doors serve, and those that wait for their turn.
+    turns: Turns<Relayed>,
 }
 
-/// Counts a connection for as long as it lives.
-struct Counted<'a>(&'a AtomicUsize);
-
-impl<'a> Counted<'a> {
-    /// Counts one more, unless there are `most`.
-    fn below(most: usize, count: &'a AtomicUsize) -> Option<Counted<'a>> {
-        let counted = Counted(count);
-        (count.fetch_add(1, Ordering::SeqCst) < most).then_some(counted)
-    }
+/// A relay after its handshake's first half.
+struct Relayed {
+    uid: u32,
+    hello: Json,
+    input: BufReader<UnixStream>,
 }
 
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+impl Relayed {
+    /// Whether the other end is closed: the relay has stopped waiting.
+    fn is_gone(&self) -> bool {
+        use rustix::net::{RecvFlags, recv};
+        let mut byte = [0u8; 1];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(self.input.get_ref(), &mut byte, flags).is_ok_and(|(read, _)| read == 0)
     }
 }
 
@@ -240,6 +252,15 @@ impl Drop for Counted<'_> {
 fn refuse(mut stream: &UnixStream, error: &str) {
     let answer = Json::object().with("ok", false).with("error", error);
     // One write for the whole line: half an answer is none.
+    let _ = stream.write_all(format!("{answer}\n").as_bytes());
+}
+
+/// Tells a process that it may connect again in a moment.
+fn refuse_for_now(mut stream: &UnixStream) {
+    let answer = Json::object()
+        .with("ok", false)
+        .with("busy", true)
+        .with("error", "the owner serves as many processes as it can: try again");
     let _ = stream.write_all(format!("{answer}\n").as_bytes());
 }
 
@@ -256,15 +277,13 @@ fn accept(listener: &UnixListener, owner: &Arc<Owner>) {
         };
         if open.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
             open.fetch_sub(1, Ordering::SeqCst);
-            refuse(
-                &stream,
-                &format!("{MAX_CONNECTIONS} processes are connected to the owner: no more are served"),
-            );
+            refuse_for_now(&stream);
             continue;
         }
         let (owner, counted) = (Arc::clone(owner), Arc::clone(&open));
         let spawned = std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
-            owner.serve(&stream);
+            // A panic ends one connection, and is on stderr.
+            let _ = catch_unwind(AssertUnwindSafe(|| owner.serve(stream)));
             counted.fetch_sub(1, Ordering::SeqCst);
         });
         if spawned.is_err() {
@@ -274,47 +293,82 @@ fn accept(listener: &UnixListener, owner: &Arc<Owner>) {
 }
 
 impl Owner {
-    fn serve(&self, stream: &UnixStream) {
-        let Ok(peer) = rustix::net::sockopt::socket_peercred(stream) else { return };
+    fn serve(&self, stream: UnixStream) {
+        let Ok(peer) = rustix::net::sockopt::socket_peercred(&stream) else { return };
         let uid = peer.uid.as_raw();
         if uid != rustix::process::getuid().as_raw() && uid != 0 {
             return;
         }
-        let (Ok(reading), Ok(mut writing)) = (stream.try_clone(), stream.try_clone()) else { return };
         let _ = stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT));
-        let mut input = BufReader::new(reading);
+        let mut input = BufReader::new(stream);
         let Ok(hello) = read_json(&mut input) else { return };
-        let _ = stream.set_read_timeout(None);
+        let _ = input.get_ref().set_read_timeout(None);
         if let Err(refusal) = self.check(&hello) {
-            return refuse(stream, &refusal.to_string());
+            return refuse(input.get_ref(), &refusal.to_string());
         }
-        let text = |name: &str| hello.get(name).and_then(Json::as_str).unwrap_or_default();
-        let door = self.doors.iter().find(|door| door.mode() == text("mode"));
+        let mode = hello.get("mode").and_then(Json::as_str).unwrap_or_default();
+        if mode == crate::access::COMMAND {
+            return self.serve_commands(&hello, input);
+        }
         // Lines for a door that this owner does not have must not be taken for commands.
-        if door.is_none() && text("mode") != crate::access::COMMAND {
-            let mode = proctor_core::printable::shown(text("mode"), 100);
-            return refuse(stream, &HandshakeError::Mode(mode).to_string());
+        if self.door(mode).is_none() {
+            let mode = proctor_core::printable::shown(mode, 100);
+            return refuse(input.get_ref(), &HandshakeError::Mode(mode).to_string());
         }
-        let counted = door.map(|_| Counted::below(MAX_RELAYS, &self.relays));
-        if let Some(None) = counted {
-            return refuse(stream, &HandshakeError::TooManyRelays.to_string());
+        let relay = Relayed { uid, hello, input };
+        let queued = |relay: &Relayed| {
+            let line = format!("{}\n", Json::object().with("queued", true));
+            let _ = relay.input.get_ref().write_all(line.as_bytes());
+        };
+        match self.turns.enter(relay, queued, Relayed::is_gone) {
+            Entered::Now(relay) => self.serve_in_turn(relay),
+            // A thread that serves another relay now takes it over.
+            Entered::Queued => {}
+            Entered::Full(relay) => refuse_for_now(relay.input.get_ref()),
         }
-        self.connections.settle(&self.engine, &OwnDenies::from_hello(&hello));
-        let answer = hello.get("answer_ms").and_then(Json::as_u64).map(Duration::from_millis);
-        let connection = door.map(|_| self.connections.add(answer));
-        let mut handshake = Json::object()
-            .with("ok", true)
-            .with("pid", std::process::id())
-            .with("policy", self.engine.policy().digest().to_string());
-        if let Some(connection) = &connection {
-            handshake.push("connection", connection.id());
+    }
+
+    fn door(&self, mode: &str) -> Option<&dyn RelayedDoor> {
+        self.doors.iter().find(|door| door.mode() == mode).map(AsRef::as_ref)
+    }
+
+    /// Serves a relay, and after it those that wait.
+    fn serve_in_turn(&self, first: Relayed) {
+        let mut relay = Some(first);
+        while let Some(next) = relay {
+            let _ = catch_unwind(AssertUnwindSafe(|| self.serve_relay(next)));
+            relay = self.turns.leave();
         }
-        if writeln!(writing, "{handshake}").is_err() {
+    }
+
+    fn serve_relay(&self, relay: Relayed) {
+        // What it has to tell it will tell on its next connection.
+        if relay.is_gone() {
             return;
         }
-        if let (Some(door), Some(connection)) = (door, connection) {
-            let caller = local_caller(uid, text("agent"), text("team"), text("org"));
-            door.serve_relay(&connection, caller, input, writing);
+        let Relayed { uid, hello, input } = relay;
+        // The policy may have changed while it waited.
+        if let Err(refusal) = self.check(&hello) {
+            return refuse(input.get_ref(), &refusal.to_string());
+        }
+        let text = |name: &str| hello.get(name).and_then(Json::as_str).unwrap_or_default();
+        let Some(door) = self.door(text("mode")) else { return };
+        let Ok(writing) = input.get_ref().try_clone() else { return };
+        self.connections.settle(&self.engine, &OwnDenies::from_hello(&hello));
+        let answer = hello.get("answer_ms").and_then(Json::as_u64).map(Duration::from_millis);
+        let connection = self.connections.add(answer);
+        let handshake = self.handshake().with("connection", connection.id());
+        if writeln!(&writing, "{handshake}").is_err() {
+            return;
+        }
+        let caller = local_caller(uid, text("agent"), text("team"), text("org"));
+        door.serve_relay(&connection, caller, input, writing);
+    }
+
+    fn serve_commands(&self, hello: &Json, mut input: BufReader<UnixStream>) {
+        let Ok(mut writing) = input.get_ref().try_clone() else { return };
+        self.connections.settle(&self.engine, &OwnDenies::from_hello(hello));
+        if writeln!(writing, "{}", self.handshake()).is_err() {
             return;
         }
         while let Ok(command) = read_json(&mut input) {
@@ -325,6 +379,13 @@ impl Owner {
                 return;
             }
         }
+    }
+
+    fn handshake(&self) -> Json {
+        Json::object()
+            .with("ok", true)
+            .with("pid", std::process::id())
+            .with("policy", self.engine.policy().digest().to_string())
     }
 
     /// Compares what a relay asks for with what the owner does.

@@ -24,6 +24,20 @@ pub enum StateDirError {
     /// The directory is writable for other users.
     #[error("{}: other users can write to this folder, and could change keys and approvers: run `chmod 700 {}`", .0.display(), .0.display())]
     Shared(PathBuf),
+    /// The directory belongs to another user, who can change keys, approvers and records.
+    #[error(
+        "{}: this state directory belongs to the user {owner}, and this process runs as {own}: run it as that user, or name another \
+         with `--state`",
+        path.display()
+    )]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// The user of this process.
+        own: u32,
+    },
     /// The directory has keys, but no ledger. A new one would be a second history under the same key.
     #[error(
         "{}: the keys are here, but `ledger.db` is not: restore it, or name a new state directory with `--state`",
@@ -158,10 +172,13 @@ impl StateDir {
             move |source| StateDirError::Io { path, source }
         };
         self.check_path()?;
+        // Before anything is made in it.
+        self.check_owner()?;
         let run = self.0.join("run");
         for path in [&self.0, &run] {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))?;
         }
+        self.check_owner()?;
         let found = fs::metadata(&self.0).map_err(failed(&self.0))?;
         if found.mode() & 0o022 != 0 {
             return Err(StateDirError::Shared(self.0.clone()));
@@ -198,6 +215,16 @@ impl StateDir {
         private::write(&self.key_file(), &key.encode())?;
         self.hide_from_git();
         Ok(true)
+    }
+
+    /// Refuses a directory of another user.
+    fn check_owner(&self) -> Result<(), StateDirError> {
+        let Ok(found) = fs::metadata(&self.0) else { return Ok(()) };
+        let own = rustix::process::geteuid().as_raw();
+        if found.uid() != own {
+            return Err(StateDirError::Foreign { path: self.0.clone(), owner: found.uid(), own });
+        }
+        Ok(())
     }
 
     /// Refuses a path that leads to something other than a folder.

@@ -2,9 +2,11 @@
 
 mod host;
 mod query;
+mod refusals;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -14,6 +16,8 @@ use zeroize::Zeroizing;
 
 use crate::listen::ConnectionInfo;
 use crate::peer::Identity;
+
+pub use refusals::{QUIET, Refusal, Refusals};
 
 /// The form in which a secret is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +33,7 @@ pub enum SecretKind {
 pub struct Credentials {
     known: Vec<Known>,
     certificates: bool,
+    refusals: Option<Arc<Refusals>>,
 }
 
 #[derive(Clone)]
@@ -74,6 +79,13 @@ impl Credentials {
         self
     }
 
+    /// Tells of requests that are refused.
+    #[must_use]
+    pub fn with_refusals(mut self, refusals: Arc<Refusals>) -> Credentials {
+        self.refusals = Some(refusals);
+        self
+    }
+
     /// Whether only local callers are accepted.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty() && !self.certificates
@@ -81,9 +93,22 @@ impl Credentials {
 
     /// Authenticates a request.
     ///
-    /// Without credentials every local process is accepted, but no web page in a browser: the `Origin` must be the server itself, and
-    /// the `Host` a loopback name (against DNS rebinding).
+    /// Without credentials every process of this user is accepted, but no web page in a browser: the `Origin` must be the server itself, and
+    /// the `Host` a loopback name (against DNS rebinding). Other users, root included, are refused.
     pub fn identify(
+        &self,
+        headers: &HeaderMap,
+        uri: &Uri,
+        connection: Option<&ConnectionInfo>,
+    ) -> Result<Identity, Refused> {
+        self.read_identity(headers, uri, connection).inspect_err(|refused| {
+            if let Some(refusals) = &self.refusals {
+                refusals.note(connection, refused.reason);
+            }
+        })
+    }
+
+    fn read_identity(
         &self,
         headers: &HeaderMap,
         uri: &Uri,
@@ -92,7 +117,7 @@ impl Credentials {
         if self.is_empty() {
             let local = connection.is_none_or(|it| it.peer_addr.ip().to_canonical().is_loopback());
             return match host::refusal(headers, uri) {
-                None if local => Ok(Identity::Loopback),
+                None if local => of_this_user(connection).map(|()| Identity::Loopback),
                 None => Err(Refused::forbidden("this door is for this machine alone")),
                 Some(why) => Err(Refused::forbidden(why)),
             };
@@ -146,6 +171,19 @@ pub fn may_listen(address: SocketAddr, has_credentials: bool) -> Result<(), Unpr
     Err(UnprotectedAddress(address))
 }
 
+/// Checks that a connection within this machine is one of this process's own user. One whose user cannot be found is refused.
+pub fn of_this_user(connection: Option<&ConnectionInfo>) -> Result<(), Refused> {
+    match connection.map(ConnectionInfo::user) {
+        Some(Some(uid)) if uid == rustix::process::geteuid().as_raw() => Ok(()),
+        Some(Some(_)) => Err(Refused::unauthenticated(
+            "without credentials this door is for the user whom it runs as, and the caller is another one",
+        )),
+        _ => Err(Refused::unauthenticated(
+            "without credentials this door is for the user whom it runs as, and the caller's user cannot be found",
+        )),
+    }
+}
+
 /// A request that was not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
@@ -156,16 +194,24 @@ pub struct Refused {
 
 impl Refused {
     fn missing() -> Refused {
-        let reason = "credentials are missing; send `Authorization: Bearer` or `X-API-Key`";
-        Refused { status: StatusCode::UNAUTHORIZED, reason }
+        Refused::unauthenticated("credentials are missing; send `Authorization: Bearer` or `X-API-Key`")
     }
 
     fn unknown() -> Refused {
-        Refused { status: StatusCode::UNAUTHORIZED, reason: "the credentials are not known" }
+        Refused::unauthenticated("the credentials are not known")
+    }
+
+    fn unauthenticated(reason: &'static str) -> Refused {
+        Refused { status: StatusCode::UNAUTHORIZED, reason }
     }
 
     fn forbidden(reason: &'static str) -> Refused {
         Refused { status: StatusCode::FORBIDDEN, reason }
+    }
+
+    /// The reason.
+    pub fn reason(&self) -> &'static str {
+        self.reason
     }
 
     /// The HTTP status: 401 or 403.

@@ -3,12 +3,13 @@
 mod activity;
 #[cfg(all(unix, feature = "unix-socket"))]
 mod authority;
+mod user;
 
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -85,13 +86,41 @@ pub struct ConnectionInfo {
     pub peer_addr: SocketAddr,
     /// The subject of the client's certificate, if one was requested and verified.
     pub client_certificate_subject: Option<String>,
+    end: OtherEnd,
     slot: Arc<ConnectionSlot>,
+}
+
+/// What is known of a connection's other end.
+#[derive(Debug, Clone)]
+enum OtherEnd {
+    /// A process of this user.
+    User(u32),
+    /// A socket on this machine: the address that it is connected to, and its user once that was asked for.
+    Socket(SocketAddr, Arc<OnceLock<Option<u32>>>),
+    /// Nothing.
+    Unknown,
 }
 
 impl ConnectionInfo {
     /// Attributes of a connection that [`serve`] did not accept.
     pub fn new(peer_addr: SocketAddr, client_certificate_subject: Option<String>) -> ConnectionInfo {
-        ConnectionInfo { peer_addr, client_certificate_subject, slot: Arc::new(ConnectionSlot::uncounted()) }
+        let slot = Arc::new(ConnectionSlot::uncounted());
+        ConnectionInfo { peer_addr, client_certificate_subject, end: OtherEnd::Unknown, slot }
+    }
+
+    /// The same, with the user at the other end.
+    #[must_use]
+    pub fn of_user(self, uid: u32) -> ConnectionInfo {
+        ConnectionInfo { end: OtherEnd::User(uid), ..self }
+    }
+
+    /// The user at the other end of a connection within this machine; none if it cannot be found. The kernel is asked once for a connection.
+    pub fn user(&self) -> Option<u32> {
+        match &self.end {
+            OtherEnd::User(uid) => Some(*uid),
+            OtherEnd::Socket(local, user) => *user.get_or_init(|| user::of_peer(self.peer_addr, *local)),
+            OtherEnd::Unknown => None,
+        }
     }
 
     /// The connection's slot. Work that outlives its request holds it, so that a stop waits for it and the connection stays counted.
@@ -140,7 +169,8 @@ pub async fn serve_unix(
             continue;
         }
         let peer_addr = SocketAddr::from(([127, 0, 0, 1], 0));
-        let info = ConnectionInfo { peer_addr, client_certificate_subject: None, slot: Arc::new(slot) };
+        let end = OtherEnd::User(caller.uid());
+        let info = ConnectionInfo { peer_addr, client_certificate_subject: None, end, slot: Arc::new(slot) };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move { shared.talk(AuthorityFilter::new(stream), info).await });
     }
@@ -176,7 +206,12 @@ impl Shared {
         peer_addr: SocketAddr,
         slot: ConnectionSlot,
     ) {
-        let mut info = ConnectionInfo { peer_addr, client_certificate_subject: None, slot: Arc::new(slot) };
+        let end = match stream.local_addr() {
+            Ok(local) => OtherEnd::Socket(local, Arc::default()),
+            Err(_) => OtherEnd::Unknown,
+        };
+        let mut info =
+            ConnectionInfo { peer_addr, client_certificate_subject: None, end, slot: Arc::new(slot) };
         let Some(tls) = &self.options.tls else {
             return self.talk(stream, info).await;
         };

@@ -21,7 +21,7 @@ impl Peer {
 pub enum Identity {
     /// The parent process, over standard input and output.
     ThisProcess,
-    /// Any local process: loopback without credentials.
+    /// A process of this user: loopback without credentials.
     Loopback,
     /// The user id at the other end of a Unix socket, as the kernel reports it.
     Uid(u32),

@@ -99,7 +99,7 @@ pub fn crossings(
             account: limit.account,
             above: match charged.payer {
                 Payer::Above(above) => Some(above.principal.clone()),
-                Payer::Caller | Payer::Group => None,
+                Payer::Caller | Payer::Group | Payer::Claimant => None,
             },
             unit: limit.unit,
             percent,
@@ -176,7 +176,7 @@ fn all_limits<'a>(
 fn limits<'a>(policy: &'a Policy, input: &'a Input, payer: Payer<'a>) -> impl Iterator<Item = Charged<'a>> {
     let whom = match payer {
         Payer::Above(above) => above,
-        Payer::Caller | Payer::Group => &input.caller,
+        Payer::Caller | Payer::Group | Payer::Claimant => &input.caller,
     };
     let budgets = policy
         .documents()

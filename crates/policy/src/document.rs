@@ -287,6 +287,8 @@ pub struct BudgetSection {
     pub window_micros: Option<u64>,
     /// `action_on_exceed: suspend`: a principal at a limit is suspended until the limit has capacity again.
     pub suspend: bool,
+    /// `trust_reports`: what an agent reports of its own costs gives budget back.
+    pub trust_reports: bool,
 }
 
 /// A limit of a budget.

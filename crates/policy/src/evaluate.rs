@@ -3,6 +3,7 @@
 
 mod anomalies;
 mod approval;
+mod claims;
 mod limits;
 pub(crate) use anomalies::strength as response_strength;
 pub(crate) use limits::{Payer, window_start};
@@ -76,7 +77,19 @@ pub fn anomaly_rule(alarm: &str) -> Option<&'static str> {
 }
 
 /// Decides. There is no error: what cannot be decided is denied.
+///
+/// What callers only claim permits nothing and takes away no denial: with claims, the action is judged with and without
+/// them, and the stricter decision counts.
 pub fn evaluate(policy: &Policy, input: &Input, answers: &dyn AnswerSource) -> Evaluation {
+    let claimed = evaluate_once(policy, input, answers);
+    if claimed.decision.effect == Effect::Deny || !claims::has_claims(input, answers) {
+        return claimed;
+    }
+    let bare = evaluate_once(policy, &claims::without(input), &claims::WithoutClaims(answers));
+    claims::stricter(claimed, bare)
+}
+
+fn evaluate_once(policy: &Policy, input: &Input, answers: &dyn AnswerSource) -> Evaluation {
     let documents: Vec<&Document> =
         policy.documents().iter().filter(|document| applies(&document.scope, input)).collect();
     if documents.is_empty() {
@@ -114,8 +127,12 @@ pub fn evaluate(policy: &Policy, input: &Input, answers: &dyn AnswerSource) -> E
         evaluation.decision.taints.sort();
         evaluation.decision.taints.dedup();
         evaluation.amounts = reserve(input, rate);
+        evaluation.amounts.extend(least(&documents, input));
         evaluation.crossings = budgets::crossings(policy, input, answers, &evaluation.amounts);
         evaluation.suspend = None;
+    }
+    if evaluation.decision.effect == Effect::Ask {
+        evaluation.amounts = asked(input);
     }
     evaluation.amounts.extend(watched);
     evaluation
@@ -362,6 +379,49 @@ fn reserve(input: &Input, rate: Option<u32>) -> Vec<Amount> {
         amounts.push(Amount { unit: "rate".to_owned(), value: Decimal::ONE, limit: Some(limit) });
     }
     amounts
+}
+
+/// Expected costs of an action that a person is asked about, which a grant is bound to. No account is charged with these units.
+fn asked(input: &Input) -> Vec<Amount> {
+    let estimate = approval::estimate(&input.facts);
+    let units = [(ASKED_USD, estimate.usd), (ASKED_TOKENS, estimate.tokens)];
+    let written = units.into_iter().filter(|(_, value)| !value.is_zero());
+    written.map(|(unit, value)| Amount { unit: unit.to_owned(), value, limit: None }).collect()
+}
+
+/// Amounts below which a report of the actual cost gives nothing back; a unit without one gives back nothing. Reports count in full where every
+/// budget trusts them; otherwise a call to a model may turn out to cost what the price table says.
+fn least(documents: &[&Document], input: &Input) -> Vec<Amount> {
+    let mut budgets = documents.iter().filter_map(|document| document.budget.as_ref()).peekable();
+    let is_trusted = budgets.peek().is_some() && budgets.all(|budget| budget.trust_reports);
+    let amount = |unit: &str, value: Decimal| Amount { unit: unit.to_owned(), value, limit: None };
+    let expected = crate::prices::expected_cost(&input.facts);
+    let mut least = Vec::new();
+    if is_trusted && input.facts.tokens > 0 {
+        least.push(amount(LEAST_TOKENS, Decimal::ZERO));
+    }
+    if is_trusted && !expected.is_zero() {
+        least.push(amount(LEAST_USD, Decimal::ZERO));
+    } else if let Some(listed) = crate::prices::listed_cost(&input.facts)
+        && listed < expected
+    {
+        least.push(amount(LEAST_USD, listed));
+    }
+    least
+}
+
+/// Unit of the least cost in US dollars that a report of the actual cost can lower a reservation to.
+pub const LEAST_USD: &str = "least_usd";
+/// The same for tokens.
+pub const LEAST_TOKENS: &str = "least_tokens";
+/// Unit of the expected cost in US dollars of an action that a person is asked about.
+pub(crate) const ASKED_USD: &str = "asked_usd";
+/// The same for tokens.
+pub(crate) const ASKED_TOKENS: &str = "asked_tokens";
+
+/// Whether a unit is of those that only questions have.
+fn is_of_asks(unit: &str) -> bool {
+    [ASKED_USD, ASKED_TOKENS].contains(&unit)
 }
 
 /// Whether findings of only these kinds leave the answer alone, because the documents do not say what to do about secrets.

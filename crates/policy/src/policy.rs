@@ -118,6 +118,9 @@ impl Policy {
             } else if document.default.as_ref().is_some_and(|default| default.value == Effect::Allow) {
                 all.push(format!("`{file}` says `default: allow`"));
             }
+            if document.budget.as_ref().is_some_and(|budget| budget.trust_reports) {
+                all.push(format!("`{file}` trusts what agents report of their own costs"));
+            }
             if !document.observe.is_empty() {
                 all.push(format!("`{file}` lets agents be only observed, if they ask for it"));
             }

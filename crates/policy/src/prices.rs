@@ -47,12 +47,17 @@ pub fn list_price_usd(model: &str, prompt_tokens: u64, completion_tokens: u64) -
 
 /// The expected cost of an action in USD: what it says, else, for a call to a model, what the table says.
 pub fn expected_cost(facts: &Facts) -> Decimal {
-    let is_model_call = facts.kind == ActionKind::LlmCall || facts.tool == "llm_call";
-    if !facts.cost_usd.is_zero() || !is_model_call {
+    if !facts.cost_usd.is_zero() {
         return facts.cost_usd;
     }
+    listed_cost(facts).unwrap_or_default()
+}
+
+/// Cost of a call to a model by the table; none for other actions.
+pub(crate) fn listed_cost(facts: &Facts) -> Option<Decimal> {
+    let is_model_call = facts.kind == ActionKind::LlmCall || facts.tool == "llm_call";
     let tokens = if facts.tokens == 0 { UNSAID_TOKENS } else { facts.tokens };
-    actual_cost(&facts.model, tokens, 0)
+    is_model_call.then(|| actual_cost(&facts.model, tokens, 0))
 }
 
 #[cfg(test)]

@@ -159,6 +159,22 @@ pub enum ApprovalState {
     },
 }
 
+/// Expected cost of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    /// US dollars.
+    pub usd: Decimal,
+    /// Tokens.
+    pub tokens: Decimal,
+}
+
+impl Estimate {
+    /// Whether an action of that estimate costs no more than this in either unit.
+    pub fn covers(&self, other: &Estimate) -> bool {
+        other.usd <= self.usd && other.tokens <= self.tokens
+    }
+}
+
 /// An approval as a decision sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalView {
@@ -168,6 +184,8 @@ pub struct ApprovalView {
     pub expires: Timestamp,
     /// State.
     pub state: ApprovalState,
+    /// Expected cost of the action that was asked about; a grant is for no more.
+    pub estimate: Estimate,
 }
 
 /// The answer to a question.

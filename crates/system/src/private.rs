@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Error of a private file or folder.
@@ -56,6 +56,17 @@ pub fn write(file: &Path, text: &str) -> Result<(), PrivateError> {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(describe(error)),
         _ => Ok(()),
     }
+}
+
+/// Opens a file for writing, empty and of mode 0600, also if it was there with a wider mode. What is no file (a pipe, a terminal) keeps its mode.
+pub fn create(file: &Path) -> std::io::Result<fs::File> {
+    let mut open = fs::OpenOptions::new();
+    let handle = open.write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    let found = handle.metadata()?;
+    if found.is_file() && found.mode() & 0o077 != 0 {
+        handle.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(handle)
 }
 
 /// Makes a folder of mode 0700 with its parents; one that other users own or can write to is refused.

@@ -1,10 +1,10 @@
 //! The relay's side of a connection to the owner: lines out, answers in, each within a time limit.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
@@ -16,6 +16,9 @@ use crate::with_reference;
 
 /// Time beyond an answer's limit in which the owner's own deny for lack of time may arrive.
 const PATIENCE: Duration = Duration::from_millis(300);
+
+/// The shortest wait for an answer, however little of its time is left.
+const SHORTEST_WAIT: Duration = Duration::from_millis(20);
 
 /// Beginning of a line that stands for one over the limit, with its length. No line of a caller that begins so is well-formed.
 const OVERLONG: &str = "!overlong ";
@@ -48,9 +51,8 @@ pub(crate) enum Missing {
 }
 
 impl Connection {
-    pub(crate) fn new(relay: Relay, answer: Duration) -> std::io::Result<Connection> {
+    pub(crate) fn new(relay: Relay, answer: Duration) -> io::Result<Connection> {
         let limit = answer.saturating_add(PATIENCE);
-        relay.answers.get_ref().set_read_timeout(Some(limit))?;
         // An owner that does not read must not hold the relay for longer than one that does not answer.
         relay.stream.set_write_timeout(Some(limit))?;
         Ok(Connection {
@@ -94,24 +96,56 @@ impl Connection {
         }
     }
 
-    /// Waits for the next answer. A late one must not be taken for that of another action: after an error there are no more.
-    pub(crate) fn receive(&self) -> Result<String, Missing> {
+    /// Waits for the next answer, for its time limit less what was `spent` on its line before it was sent. A late one must not be taken for that of another action: after an error there are no more.
+    pub(crate) fn receive(&self, spent: Duration) -> Result<String, Missing> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if self.closed.load(Ordering::SeqCst) {
             return Err(Missing::Gone);
         }
-        let mut line = String::new();
-        let missing = match answers.read_line(&mut line) {
-            Ok(_) if line.ends_with('\n') => {
-                self.arrived.fetch_add(1, Ordering::SeqCst);
-                return Ok(line.trim_end().to_owned());
-            }
+        let until = Instant::now() + self.limit.saturating_sub(spent);
+        let mut line = Vec::new();
+        let missing = match read_line(&mut answers, &mut line, until) {
+            Ok(()) => match String::from_utf8(line) {
+                Ok(line) => {
+                    self.arrived.fetch_add(1, Ordering::SeqCst);
+                    return Ok(line);
+                }
+                Err(_) => Missing::Gone,
+            },
             Err(error) if is_timeout(&error) && !self.is_broken() => Missing::Timeout(self.limit),
-            _ => Missing::Gone,
+            Err(_) => Missing::Gone,
         };
         self.broken.store(true, Ordering::SeqCst);
         let _ = answers.get_ref().shutdown(std::net::Shutdown::Both);
         Err(missing)
+    }
+}
+
+/// Reads a line without its end. One limit holds for all of it, however many pieces it comes in.
+fn read_line(answers: &mut BufReader<UnixStream>, line: &mut Vec<u8>, until: Instant) -> io::Result<()> {
+    loop {
+        // What has arrived already is taken even if the time is over.
+        let left = until.saturating_duration_since(Instant::now()).max(SHORTEST_WAIT);
+        answers.get_ref().set_read_timeout(Some(left))?;
+        let arrived = match answers.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            arrived => arrived?,
+        };
+        if arrived.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let (part, used, is_complete) = match arrived.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (arrived.get(..end).unwrap_or_default(), end + 1, true),
+            None => (arrived, arrived.len(), false),
+        };
+        line.extend_from_slice(part);
+        answers.consume(used);
+        if is_complete {
+            return Ok(());
+        }
+        if until <= Instant::now() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
     }
 }
 

@@ -22,12 +22,17 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// Time for telling an owner of denies after the last answer.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
 /// Decider of a stream: this process, or the owner that it relays to.
 pub enum Decider {
     /// The engine of this process.
     Own(Arc<Engine>),
     /// A connection to the owner.
     Relay(Relay),
+    /// Nobody: another process owns the directory and could not be reached, for this reason. Lines are denied until it can be.
+    Unreached(String),
 }
 
 /// End of a stream.
@@ -65,11 +70,13 @@ pub struct Stream {
 enum Backend {
     Own(Arc<Engine>),
     Relay(Arc<Connection>),
+    Unreached,
 }
 
 enum Ticket {
     Own(Arc<Engine>, Box<PendingAnswer>),
-    Relayed(Arc<Connection>, Option<Json>),
+    /// A line that was sent, and the time that finding an owner for it took.
+    Relayed(Arc<Connection>, Option<Json>, Duration),
     Denied(String, Option<Json>),
 }
 
@@ -79,6 +86,8 @@ struct Search {
     not_before: Option<Instant>,
     pause: Duration,
     problem: String,
+    /// Time that the search for the present owner took; the next line's limit includes it.
+    spent: Duration,
 }
 
 impl Stream {
@@ -95,10 +104,11 @@ impl Stream {
         }
     }
 
-    /// Serves the stream until its end. `open` finds an owner again when one broke off, at most until the moment given.
+    /// Serves the stream until its end. `first` was found in the time `spent`, which the first answer's limit includes. `open` finds an
+    /// owner again when one broke off, at most until the moment given.
     pub fn serve(
         &self,
-        first: Decider,
+        (first, spent): (Decider, Duration),
         open: impl Fn(Instant, &OwnDenies) -> Result<Decider, Unopened>,
         input: impl BufRead,
         output: impl Write + Send,
@@ -111,8 +121,12 @@ impl Stream {
                 drop(receiver);
                 self.in_flight.release_all();
             });
+            let mut search = Search { spent, ..Search::default() };
+            if let Decider::Unreached(problem) = &first {
+                search.failed(problem.clone());
+            }
             match self.backend(first) {
-                Ok(backend) => self.read_lines(backend, &open, input, &sender),
+                Ok(backend) => self.read_lines(backend, search, &open, input, &sender),
                 Err(error) => self.failed("owner", &error),
             }
             drop(sender);
@@ -154,6 +168,7 @@ impl Stream {
                 Ok(Backend::Own(engine))
             }
             Decider::Relay(relay) => Ok(Backend::Relay(Arc::new(Connection::new(relay, self.answer)?))),
+            Decider::Unreached(_) => Ok(Backend::Unreached),
         }
     }
 
@@ -166,11 +181,11 @@ impl Stream {
     fn read_lines(
         &self,
         mut backend: Backend,
+        mut search: Search,
         open: &impl Fn(Instant, &OwnDenies) -> Result<Decider, Unopened>,
         mut input: impl BufRead,
         sender: &SyncSender<(Ticket, usize)>,
     ) {
-        let mut search = Search::default();
         loop {
             let line = match lines::read(&mut input, MAX_MESSAGE) {
                 Ok(Some(Line::Text(line))) if line.iter().all(u8::is_ascii_whitespace) => continue,
@@ -198,7 +213,9 @@ impl Stream {
                     Ticket::Own(Arc::clone(engine), Box::new(pending))
                 }
                 Backend::Relay(connection) => relay(connection, &line, &search),
+                Backend::Unreached => Ticket::Denied(search.problem.clone(), reference(&line)),
             };
+            search.spent = Duration::ZERO;
             if sender.send((ticket, bytes)).is_err() {
                 return;
             }
@@ -212,20 +229,27 @@ impl Stream {
         search: &mut Search,
         open: &impl Fn(Instant, &OwnDenies) -> Result<Decider, Unopened>,
     ) -> Option<Backend> {
-        let Backend::Relay(connection) = backend else { return None };
+        let connection = match backend {
+            Backend::Own(_) => return None,
+            Backend::Relay(connection) if !connection.is_broken() => return None,
+            Backend::Relay(connection) => Some(connection),
+            Backend::Unreached => None,
+        };
         let now = Instant::now();
-        if !connection.is_broken() || search.not_before.is_some_and(|moment| now < moment) {
+        if search.not_before.is_some_and(|moment| now < moment) {
             return None;
         }
         let mut denies = self.denies.lock().unwrap_or_else(PoisonError::into_inner);
-        denies.abandoned = Some(connection.abandon());
+        if let Some(connection) = connection {
+            denies.abandoned = Some(connection.abandon());
+        }
         let told = denies.clone();
         drop(denies);
         let found = open(now + self.answer, &told)
             .and_then(|decider| self.backend(decider).map_err(|error| Unopened(error.to_string())));
         match found {
             Ok(backend) => {
-                *search = Search::default();
+                *search = Search { spent: now.elapsed(), ..Search::default() };
                 let mut denies = self.denies.lock().unwrap_or_else(PoisonError::into_inner);
                 denies.count = denies.count.saturating_sub(told.count);
                 denies.abandoned = None;
@@ -235,9 +259,7 @@ impl Stream {
                 if search.problem != problem {
                     log::info!("{problem}");
                 }
-                search.pause = (search.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
-                search.not_before = Some(Instant::now() + search.pause);
-                search.problem = problem;
+                search.failed(problem);
                 None
             }
         }
@@ -254,8 +276,11 @@ impl Stream {
             engine.ledger().note_unrecorded_many(denies.count);
             return 0;
         }
-        match open(Instant::now() + self.answer, &denies).map(|decider| self.backend(decider)) {
-            Ok(_) => 0,
+        // Whoever waits for this process has its answers already.
+        match open(Instant::now() + self.answer.min(LAST_WORD), &denies).map(|decider| self.backend(decider))
+        {
+            Ok(Ok(Backend::Own(_) | Backend::Relay(_))) => 0,
+            Ok(_) => denies.count,
             Err(problem) => {
                 log::info!("{problem}");
                 denies.count
@@ -269,7 +294,7 @@ impl Stream {
         while let Some((ticket, bytes)) = next {
             let line = match ticket {
                 Ticket::Own(engine, pending) => wait_for_answer(&engine, *pending).to_string(),
-                Ticket::Relayed(connection, reference) => match connection.receive() {
+                Ticket::Relayed(connection, reference, spent) => match connection.receive(spent) {
                     Ok(line) => line,
                     Err(missing) => {
                         self.denies
@@ -308,17 +333,30 @@ impl Stream {
     }
 }
 
+impl Search {
+    /// Notes a failed attempt; the next one follows after a pause.
+    fn failed(&mut self, problem: String) {
+        self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        self.not_before = Some(Instant::now() + self.pause);
+        self.problem = problem;
+    }
+}
+
 fn relay(connection: &Arc<Connection>, line: &Line, search: &Search) -> Ticket {
-    // Only needed if the owner does not answer; but then the line is gone.
-    let reference = match line {
-        Line::Text(line) => Json::parse(line).ok().and_then(|line| line.get("ref").cloned()),
-        Line::TooLong(_) => None,
-    };
+    let reference = reference(line);
     if connection.is_broken() && !search.problem.is_empty() {
         return Ticket::Denied(search.problem.clone(), reference);
     }
     match connection.send(line) {
-        Ok(()) => Ticket::Relayed(Arc::clone(connection), reference),
+        Ok(()) => Ticket::Relayed(Arc::clone(connection), reference, search.spent),
         Err(missing) => Ticket::Denied(missing.to_string(), reference),
+    }
+}
+
+/// A line's `ref`. Only needed if the owner does not answer; but then the line is gone.
+fn reference(line: &Line) -> Option<Json> {
+    match line {
+        Line::Text(line) => Json::parse(line).ok().and_then(|line| line.get("ref").cloned()),
+        Line::TooLong(_) => None,
     }
 }

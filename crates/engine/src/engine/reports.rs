@@ -8,6 +8,7 @@ use proctor_core::record::{Amount, Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::{NotRecorded, Receipt, Wake};
+use proctor_policy::evaluate::{LEAST_TOKENS, LEAST_USD};
 use rust_decimal::Decimal;
 
 use super::queued::RecordDraft;
@@ -460,16 +461,17 @@ impl Engine {
     }
 }
 
-/// Actual minus reserved, for each unit that was reported.
+/// Actual minus reserved, for each unit that was reported. What an agent says of its own costs lowers none of them below the amount that its
+/// decision names for that.
 fn differences(reserved: &[Amount], tokens: Option<u64>, cost_usd: Option<Decimal>) -> Vec<Amount> {
-    let before = |unit: &str| {
-        reserved.iter().find(|amount| amount.unit == unit).map_or(Decimal::ZERO, |amount| amount.value)
-    };
-    let reported = [("tokens", tokens.map(Decimal::from)), ("usd", cost_usd)];
+    let noted = |unit: &str| reserved.iter().find(|amount| amount.unit == unit).map(|amount| amount.value);
+    let reported = [("tokens", LEAST_TOKENS, tokens.map(Decimal::from)), ("usd", LEAST_USD, cost_usd)];
     reported
         .into_iter()
-        .filter_map(|(unit, actual)| {
-            let value = actual?.checked_sub(before(unit))?.normalize();
+        .filter_map(|(unit, least, actual)| {
+            let before = noted(unit).unwrap_or(Decimal::ZERO);
+            let least = noted(least).unwrap_or(before);
+            let value = actual?.max(least).checked_sub(before)?.normalize();
             (!value.is_zero()).then(|| Amount { unit: unit.to_owned(), value, limit: None })
         })
         .collect()

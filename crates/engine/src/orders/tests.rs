@@ -1,13 +1,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proctor_core::action::Action;
 use proctor_core::record::Registration;
+use proctor_core::session::Caller;
 use proctor_ledger::{Ledger, Options};
 use proctor_policy::policy::{Policy, Source};
 
 use super::*;
-use crate::Parts;
 use crate::state_dir::StateDir;
+use crate::{Parts, Proposal};
 use proctor_system::{SystemClock, SystemRandomness};
 
 /// An engine that knows these agents: principal and identifier.
@@ -93,4 +95,24 @@ fn what_is_stopped_can_be_resumed_when_its_agent_is_forgotten() {
     order(&engine, "other", Order::Deregister, "", "uid:0").unwrap();
     operate(&engine, "agent:acme/red/other", "resume", "", "uid:0").unwrap();
     assert_eq!(stopped(&engine), []);
+}
+
+#[test]
+fn an_order_for_nobody_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(&folder, &AGENTS);
+    for nobody in ["uid:4242", "agent:ghost", "local", "nobody"] {
+        for word in [Order::Suspend, Order::Kill, Order::Resume, Order::Deregister] {
+            let refused = order(&engine, nobody, word, "", "uid:0");
+            assert_eq!(refused, Err(OrderError::UnknownAgent(nobody.to_owned())), "{word:?}");
+        }
+    }
+    // Whoever has acted can be stopped without having registered.
+    let caller = Caller { principal: "uid:4242".to_owned(), ..Caller::default() };
+    let action = Action { name: "Bash".to_owned(), ..Action::default() };
+    let proposal = Proposal { action, caller, agent: String::new(), session: "s".to_owned() };
+    let answer = engine.deliver(engine.submit(proposal));
+    assert_eq!(answer.to_json().get("decision").and_then(Json::as_str), Some("allow"));
+    order(&engine, "uid:4242", Order::Suspend, "", "uid:0").unwrap();
+    assert!(engine.look_up(|registry| registry.stop("uid:4242").is_some()).unwrap());
 }

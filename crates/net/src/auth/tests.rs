@@ -13,7 +13,10 @@ fn credentials() -> Credentials {
 }
 
 fn identify(of: &Credentials, pairs: &[(&'static str, &str)], uri: &str) -> Result<Identity, u16> {
-    of.identify(&headers(pairs), &uri.parse().unwrap(), None).map_err(|refused| refused.status().as_u16())
+    let own = ConnectionInfo::new("127.0.0.1:1".parse().unwrap(), None)
+        .of_user(rustix::process::geteuid().as_raw());
+    of.identify(&headers(pairs), &uri.parse().unwrap(), Some(&own))
+        .map_err(|refused| refused.status().as_u16())
 }
 
 #[test]
@@ -74,6 +77,31 @@ fn without_credentials_this_machine_may_call_and_web_pages_may_not() {
     let far = ConnectionInfo::new("192.0.2.1:9".parse().unwrap(), None);
     let asked = door.identify(&headers(&[("host", "localhost")]), &Uri::from_static("/"), Some(&far));
     assert_eq!(asked.unwrap_err().status(), 403);
+}
+
+#[test]
+fn without_credentials_other_users_and_unknown_ones_are_refused() {
+    let door = Credentials::none();
+    let own = rustix::process::geteuid().as_raw();
+    let host = headers(&[("host", "localhost")]);
+    let info = ConnectionInfo::new("127.0.0.1:9".parse().unwrap(), None);
+    let ask = |info: Option<&ConnectionInfo>| door.identify(&host, &Uri::from_static("/"), info);
+    assert_eq!(ask(Some(&info.clone().of_user(own))), Ok(Identity::Loopback));
+    // Root, too, unless it is this user.
+    for other in [own + 1, own.wrapping_sub(1)] {
+        let refused = ask(Some(&info.clone().of_user(other))).unwrap_err();
+        assert_eq!(refused.status(), 401);
+        assert!(refused.reason().contains("another one"), "{refused}");
+    }
+    assert_eq!(ask(Some(&info)).unwrap_err().status(), 401);
+    assert_eq!(ask(None).unwrap_err().status(), 401);
+    // With credentials, they are what counts.
+    let asked = credentials().identify(
+        &headers(&[("authorization", "Bearer b-secret")]),
+        &Uri::from_static("/"),
+        Some(&info.of_user(own + 1)),
+    );
+    assert_eq!(asked, Ok(Identity::Token("build".to_owned())));
 }
 
 #[test]

@@ -28,7 +28,8 @@ pub(super) fn read_budget(node: &Node, problems: &mut Problems) -> Option<Budget
     let window_micros = fields.duration("window", problems);
     let exceed = fields.word("action_on_exceed", keys::EXCEED_ACTIONS, problems);
     let suspend = exceed.is_some_and(|word| word.value == "suspend");
-    Some(BudgetSection { limits, timezone, window_micros, suspend })
+    let trust_reports = fields.boolean("trust_reports", problems).unwrap_or(false);
+    Some(BudgetSection { limits, timezone, window_micros, suspend, trust_reports })
 }
 
 /// The limits of one unit, of which each month's must not be below its day's.

@@ -38,6 +38,7 @@ pub(super) const BUDGET: &[&str] = &[
     "timezone",
     "window",
     "action_on_exceed",
+    "trust_reports",
 ];
 pub(super) const COUNTS: &[&str] =
     &["daily", "monthly", "team_daily", "team_monthly", "org_daily", "org_monthly"];

@@ -1,9 +1,11 @@
 //! Asks and the approval state: one approval for each action of a principal.
 
 use proctor_core::decision::{ApprovalRef, Decision, Effect};
+use proctor_facts::Facts;
+use rust_decimal::Decimal;
 
 use crate::input::Input;
-use crate::question::{Answer, AnswerSource, ApprovalState, Question};
+use crate::question::{Answer, AnswerSource, ApprovalState, ApprovalView, Estimate, Question};
 
 /// Retry delay of an ask that waits.
 const RETRY_MS: u64 = 5_000;
@@ -18,7 +20,21 @@ pub(super) fn settle(decision: &mut Decision, input: &Input, answers: &dyn Answe
             return;
         }
     };
+    // A grant for less is no grant for this.
+    let (open, outgrown) = match open {
+        Some(open) if is_outgrown(&open, input) => (None, Some(open)),
+        open => (open, None),
+    };
     let Some(open) = open else {
+        if let Some(granted) = outgrown {
+            decision.reason = format!(
+                "{}; approval {} was for at most {} USD and {} tokens",
+                decision.reason,
+                granted.id,
+                granted.estimate.usd.normalize(),
+                granted.estimate.tokens.normalize()
+            );
+        }
         let wait = i64::try_from(wait_micros).unwrap_or(i64::MAX);
         decision.approval =
             Some(ApprovalRef { id: input.fresh_approval, expires: input.now.plus_micros(wait) });
@@ -54,6 +70,16 @@ pub(super) fn settle(decision: &mut Decision, input: &Input, answers: &dyn Answe
             decision.reason = format!("approval {} expired at {}", open.id, open.expires);
         }
     }
+}
+
+/// Whether an approval was granted for an action that was expected to cost less.
+fn is_outgrown(open: &ApprovalView, input: &Input) -> bool {
+    matches!(open.state, ApprovalState::Granted { .. }) && !open.estimate.covers(&estimate(&input.facts))
+}
+
+/// Expected cost of an action.
+pub(super) fn estimate(facts: &Facts) -> Estimate {
+    Estimate { usd: crate::prices::expected_cost(facts), tokens: Decimal::from(facts.tokens) }
 }
 
 /// Whether `by` is a permitted approver; an empty list permits all.

@@ -5,7 +5,7 @@ use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 use rust_decimal::Decimal;
 
-use super::{Gathered, sections};
+use super::{Gathered, claims, sections};
 use crate::calendar;
 use crate::document::{BudgetSection, Document, Limit, Position};
 use crate::input::Input;
@@ -29,6 +29,7 @@ pub(super) fn judge(
         judge_budgets(&about.collect::<Vec<_>>(), Payer::Above(above), input, answers, gathered);
     }
     judge_budgets(documents, Payer::Group, input, answers, gathered);
+    judge_budgets(documents, Payer::Claimant, input, answers, gathered);
     rate
 }
 
@@ -41,6 +42,8 @@ pub(crate) enum Payer<'a> {
     Above(&'a Caller),
     /// Limits of the caller's team and organisation.
     Group,
+    /// The same limits for a caller that only claims a team: no more than that by itself, whatever it claims.
+    Claimant,
 }
 
 impl Payer<'_> {
@@ -51,6 +54,7 @@ impl Payer<'_> {
             (Payer::Group, Account::Agent) => false,
             (Payer::Group, Account::Team) => !input.caller.team.is_empty(),
             (Payer::Group, Account::Org) => !input.caller.org.is_empty(),
+            (Payer::Claimant, account) => account != Account::Agent && claims::are_claims(input),
         }
     }
 
@@ -59,6 +63,7 @@ impl Payer<'_> {
         match self {
             Payer::Above(above) => Question::SpentAbove(above.principal.clone(), limit.unit, from),
             Payer::Caller | Payer::Group => Question::Spent(limit.account, limit.unit, from),
+            Payer::Claimant => Question::Spent(Account::Agent, limit.unit, from),
         }
     }
 }
@@ -127,7 +132,9 @@ fn judge_budgets(
             Some(Answer::Amount(spent)) if spent < limit.most => {}
             Some(Answer::Amount(spent)) => {
                 let reason = exceeded(limit, budget, payer, spent);
-                if budget.suspend && gathered.suspend.is_none() {
+                // Suspensions end with what their own account says.
+                let suspends = budget.suspend && !matches!(payer, Payer::Claimant);
+                if suspends && gathered.suspend.is_none() {
                     gathered.suspend = Some(("budget", reason.clone()));
                 }
                 gathered.push(Effect::Deny, rule, reason, document, Position::default());
@@ -158,6 +165,7 @@ fn exceeded(limit: &Limit, budget: &BudgetSection, payer: Payer<'_>, spent: Deci
         Payer::Caller => format!("{window} budget"),
         Payer::Above(above) => format!("{window} budget of the agent `{}` above it", above.principal),
         Payer::Group => format!("{} {window} budget", limit.account.word()),
+        Payer::Claimant => format!("{} {window} budget, by this agent alone,", limit.account.word()),
     };
     format!(
         "{what} exceeded: {} of {} {} spent",

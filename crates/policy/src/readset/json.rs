@@ -14,7 +14,8 @@ use rust_decimal::Decimal;
 use super::ReadSet;
 use crate::input::{FoundSecret, Input};
 use crate::question::{
-    Account, ActionsPerMinute, AgentStatus, Answer, ApprovalState, ApprovalView, Question, Scope, Stop, Unit,
+    Account, ActionsPerMinute, AgentStatus, Answer, ApprovalState, ApprovalView, Estimate, Question, Scope,
+    Stop, Unit,
 };
 
 /// A JSON text that is not a read-set.
@@ -191,6 +192,11 @@ fn approval_to_json(view: &ApprovalView) -> Json {
             out.push("state", "refused");
             out.push("by", by.as_str());
             out.push("reason", reason.as_str());
+        }
+    }
+    for (name, value) in [("usd", view.estimate.usd), ("tokens", view.estimate.tokens)] {
+        if !value.is_zero() {
+            out.push(name, value.to_string());
         }
     }
     out
@@ -401,13 +407,20 @@ fn approval(value: &Json) -> Option<ApprovalView> {
         "refused" => (ApprovalState::Refused { by: by()?, reason: owned(value.get("reason")?)? }, 5),
         _ => return None,
     };
-    if value.as_object()?.len() != members {
+    // Zero is not written.
+    let estimated = |name: &str| match value.get(name) {
+        None => Some((Decimal::ZERO, 0)),
+        Some(value) => amount(value).filter(|amount| !amount.is_zero()).map(|amount| (amount, 1)),
+    };
+    let ((usd, has_usd), (tokens, has_tokens)) = (estimated("usd")?, estimated("tokens")?);
+    if value.as_object()?.len() != members + has_usd + has_tokens {
         return None;
     }
     Some(ApprovalView {
         id: value.get("id")?.as_str()?.parse().ok()?,
         expires: Timestamp::from_micros(value.get("expires")?.as_i64()?),
         state,
+        estimate: Estimate { usd, tokens },
     })
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::input::FoundSecret;
 use crate::question::{
-    Account, ActionsPerMinute, AgentStatus, ApprovalState, ApprovalView, Scope, Stop, Unit,
+    Account, ActionsPerMinute, AgentStatus, ApprovalState, ApprovalView, Estimate, Scope, Stop, Unit,
 };
 use proctor_core::action::ActionKind;
 use proctor_core::id::{ApprovalId, SessionId};
@@ -138,11 +138,14 @@ fn answer() -> impl Strategy<Value = Answer> {
         text().prop_map(|by| ApprovalState::Granted { by }),
         (text(), text()).prop_map(|(by, reason)| ApprovalState::Refused { by, reason }),
     ];
-    let view = (uuid(), any::<i64>(), state).prop_map(|(id, expires, state)| ApprovalView {
-        id: ApprovalId::from_bytes(id),
-        expires: Timestamp::from_micros(expires),
-        state,
-    });
+    let amounts = (any::<u32>(), any::<u32>());
+    let view =
+        (uuid(), any::<i64>(), state, amounts).prop_map(|(id, expires, state, amounts)| ApprovalView {
+            id: ApprovalId::from_bytes(id),
+            expires: Timestamp::from_micros(expires),
+            state,
+            estimate: Estimate { usd: Decimal::new(amounts.0.into(), 4), tokens: amounts.1.into() },
+        });
     prop_oneof![
         any::<u64>().prop_map(Answer::Count),
         any::<Option<u64>>().prop_map(Answer::Micros),

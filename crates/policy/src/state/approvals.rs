@@ -12,12 +12,17 @@ use proctor_core::id::{ApprovalId, SessionId};
 use proctor_core::json::Json;
 use proctor_core::record::Envelope;
 use proctor_core::time::Timestamp;
+use rust_decimal::Decimal;
 
 use super::Limits;
 use super::row::{Items, Row, Text};
-use crate::question::{ApprovalState, ApprovalView};
+use crate::evaluate::{ASKED_TOKENS, ASKED_USD};
+use crate::question::{ApprovalState, ApprovalView, Estimate};
 
 pub(super) const FOLD: &str = "approval";
+
+/// Added to the number of a state whose row has an estimate. Rows of actions without costs are as they always were.
+const WITH_ESTIMATE: u8 = 3;
 
 /// Retention of closed and expired approvals.
 const KEPT_MICROS: i64 = 7 * 24 * 3_600_000_000;
@@ -65,6 +70,8 @@ pub struct ApprovalInfo {
     pub seq_of_ask: u64,
     /// The rule that asked.
     pub rule: String,
+    /// Expected cost of the action when it was first asked about; a grant is for no more.
+    pub estimate: Estimate,
 }
 
 /// Status of an approval, as people and agents are shown it.
@@ -182,6 +189,7 @@ impl Approvals {
             closed: None,
             seq_of_ask: seq,
             rule: envelope.rule.clone(),
+            estimate: estimate(envelope),
         };
         rows.push(info.row());
         self.index(&info);
@@ -246,7 +254,12 @@ impl Approvals {
         let (principal, _) = self.open_by_principal.get_key_value(principal)?;
         let id = self.by_action.get(&(Arc::clone(principal), action))?;
         let info = self.all.get(id)?;
-        Some(ApprovalView { id: *id, expires: info.expires, state: info.state.clone() })
+        Some(ApprovalView {
+            id: *id,
+            expires: info.expires,
+            state: info.state.clone(),
+            estimate: info.estimate,
+        })
     }
 
     pub(super) fn list(&self) -> impl Iterator<Item = &ApprovalInfo> {
@@ -365,10 +378,21 @@ impl ApprovalInfo {
             .int(self.expires.micros())
             .int(self.seq_of_ask)
             .text(&self.rule);
+        let state = match &self.state {
+            ApprovalState::Waiting => 0u8,
+            ApprovalState::Granted { .. } => 1,
+            ApprovalState::Refused { .. } => 2,
+        };
+        text = if self.estimate == Estimate::default() {
+            text.int(state)
+        } else {
+            let Estimate { usd, tokens } = &self.estimate;
+            text.int(state + WITH_ESTIMATE).text(&usd.to_string()).text(&tokens.to_string())
+        };
         text = match &self.state {
-            ApprovalState::Waiting => text.int(0),
-            ApprovalState::Granted { by } => text.int(1).text(by),
-            ApprovalState::Refused { by, reason } => text.int(2).text(by).text(reason),
+            ApprovalState::Waiting => text,
+            ApprovalState::Granted { by } => text.text(by),
+            ApprovalState::Refused { by, reason } => text.text(by).text(reason),
         };
         if let Some((closing, at, seq)) = self.closed {
             text = text.int(closing.number()).int(at.micros()).int(seq);
@@ -392,11 +416,17 @@ fn read_info(id: ApprovalId, value: &Json) -> Option<ApprovalInfo> {
     let expires = Timestamp::from_micros(items.int()?);
     let seq_of_ask = items.int()?;
     let rule = items.text()?.to_owned();
-    let state = match items.int::<u8>()? {
+    let number = items.int::<u8>().filter(|number| *number < 2 * WITH_ESTIMATE)?;
+    let estimate = if number < WITH_ESTIMATE {
+        Estimate::default()
+    } else {
+        let mut amount = || Decimal::from_str_exact(items.text()?).ok();
+        Estimate { usd: amount()?, tokens: amount()? }
+    };
+    let state = match number % WITH_ESTIMATE {
         0 => ApprovalState::Waiting,
         1 => ApprovalState::Granted { by: items.text()?.to_owned() },
-        2 => ApprovalState::Refused { by: items.text()?.to_owned(), reason: items.text()?.to_owned() },
-        _ => return None,
+        _ => ApprovalState::Refused { by: items.text()?.to_owned(), reason: items.text()?.to_owned() },
     };
     let closed = if items.is_at_end() {
         None
@@ -419,7 +449,17 @@ fn read_info(id: ApprovalId, value: &Json) -> Option<ApprovalInfo> {
         closed,
         seq_of_ask,
         rule,
+        estimate,
     })
+}
+
+/// The expected cost that an ask's record says.
+fn estimate(envelope: &Envelope) -> Estimate {
+    let value = |unit: &str| {
+        let own = envelope.amounts.iter().find(|amount| amount.unit == unit);
+        own.map_or(Decimal::ZERO, |amount| amount.value)
+    };
+    Estimate { usd: value(ASKED_USD), tokens: value(ASKED_TOKENS) }
 }
 
 impl Closing {

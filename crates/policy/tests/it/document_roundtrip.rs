@@ -246,6 +246,8 @@ fn document() -> impl Strategy<Value = Document> {
                 timezone: "UTC".to_owned(),
                 window_micros,
                 suspend,
+                // Drawn together, which is enough for a member that nothing else depends on.
+                trust_reports: suspend,
             }),
             active_hours,
             capabilities: capabilities.map(|(allow, deny)| CapabilitySection {
@@ -338,6 +340,7 @@ fn render(document: &Document) -> Json {
             section.push("window", format!("{micros}us"));
         }
         section.push("action_on_exceed", if budget.suspend { "suspend" } else { "deny" });
+        section.push("trust_reports", budget.trust_reports);
         out.push("budget", section);
     }
     if let Some(hours) = &document.active_hours {

@@ -1,6 +1,5 @@
 //! `proctor audit …`
 
-use std::fs::File;
 use std::io::{BufWriter, Read};
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use proctor_ledger::fsck::{ExpectedRow, FsckOptions, Refold, fsck};
 use proctor_ledger::keys::Trust;
 use proctor_ledger::store::{Filter, Order};
 use proctor_policy::state::State;
+use proctor_system::private;
 
 use super::{Context, bench, records, tiles, verify, verify_chain, witness};
 use crate::cli::{AuditCommand, FilterArgs};
@@ -120,7 +120,7 @@ fn export(context: &Context, arguments: &FilterArgs, file: Option<&Path>, tiles:
         Selection::Part(closure.seqs)
     };
     let describe = |error: std::io::Error| Failure::io(file, &error);
-    let mut out = BufWriter::new(File::create(file).map_err(describe)?);
+    let mut out = BufWriter::new(private::create(file).map_err(describe)?);
     let bar = output::progress(reader.size().unwrap_or(0), "exporting");
     let report = bundle::export(&source, &selection, &mut out, &mut |done, _| bar.set_position(done))
         .map_err(|error| Failure::from(error.to_string()))?;

@@ -1,6 +1,7 @@
 //! `proctor gate`: actions in on stdin, recorded decisions out on stdout.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use proctor_door_gate::{Decider, Ending, Stream, Unopened};
 use proctor_engine::access::{Opening, local_caller};
@@ -19,15 +20,21 @@ pub(super) fn run(context: &Context) -> Outcome {
         &config.engine.team,
         &config.engine.org,
     );
-    let first = open(context, &Opening { mode: GATE, ..Opening::default() })?;
+    let start = Instant::now();
+    let until = Some(start + config.engine.answer);
+    let first = open(context, &Opening { mode: GATE, until, ..Opening::default() })?;
+    let spent = start.elapsed();
     let stream = Arc::new(Stream::new(caller, config.engine.answer));
     stop_on_signals(&stream).map_err(|error| Failure::from(error.to_string()))?;
     let reopen = |until, denies: &_| {
         let opening =
             Opening { mode: GATE, until: Some(until), denies: Clone::clone(denies), ..Opening::default() };
-        open(context, &opening).map_err(|failure| Unopened(failure.lines.join("; ")))
+        match open(context, &opening) {
+            Ok(Decider::Unreached(problem)) => Err(Unopened(problem)),
+            opened => opened.map_err(|failure| Unopened(failure.lines.join("; "))),
+        }
     };
-    match stream.serve(first, reopen, std::io::stdin().lock(), std::io::stdout()) {
+    match stream.serve((first, spent), reopen, std::io::stdin().lock(), std::io::stdout()) {
         Ending::Signal(signal) => Ok(exit_code(signal)),
         Ending::Failed(problem) => Err(Failure::from(problem)),
         Ending::Input(unrecorded) => all_on_record(unrecorded),
@@ -35,7 +42,15 @@ pub(super) fn run(context: &Context) -> Outcome {
 }
 
 fn open(context: &Context, opening: &Opening<'_>) -> Result<Decider, Failure> {
-    match Access::open_within(&context.config, opening)? {
+    let access = match Access::open_within(&context.config, opening) {
+        // An agent's hook that ends without an answer is taken for permission by some clients: each line is answered deny.
+        Err(error) if error.is_unreached() => {
+            log::warn!("{error}");
+            return Ok(Decider::Unreached(error.to_string()));
+        }
+        access => access?,
+    };
+    match access {
         Access::Owner(Owner { engine, .. }) => {
             for weakening in engine.policy().weakenings() {
                 log::info!("weaker than closed: {weakening}");

@@ -18,6 +18,7 @@ use super::{Context, serve};
 use crate::access::{AHP, Access, Owner};
 use crate::config::Config;
 use crate::failure::{Failure, Outcome, all_on_record};
+use proctor_engine::access::Opening;
 use proctor_engine::policy_watch;
 
 /// Requests that wait for the owner at a time; then stdin is not read further.
@@ -33,7 +34,7 @@ pub(super) fn run(context: &Context) -> Outcome {
         .enable_all()
         .build()
         .map_err(|error| Failure::from(error.to_string()))?;
-    let first = open(&context.config)?;
+    let first = open_first(&context.config)?;
     let stop = CancellationToken::new();
     let ended = runtime.block_on(async {
         let watcher = stop.clone();
@@ -76,8 +77,24 @@ enum Backend {
     Relay(std::os::unix::net::UnixStream, Vec<u8>),
 }
 
+/// Opens the directory for the first time. None if another process owns it and cannot be reached now: requests are blocked until it can be.
+fn open_first(config: &Config) -> Result<Option<Backend>, Failure> {
+    let until = Some(std::time::Instant::now() + config.ahp.answer);
+    match Access::open_within(config, &Opening { mode: AHP, until, ..Opening::default() }) {
+        Err(error) if error.is_unreached() => {
+            log::warn!("{error}");
+            Ok(None)
+        }
+        access => Ok(Some(backend(config, access?))),
+    }
+}
+
 fn open(config: &Config) -> Result<Backend, Failure> {
-    match Access::open(config, AHP)? {
+    Ok(backend(config, Access::open(config, AHP)?))
+}
+
+fn backend(config: &Config, access: Access) -> Backend {
+    match access {
         Access::Owner(owner) => {
             for weakening in owner.engine.policy().weakenings() {
                 log::info!("weaker than closed: {weakening}");
@@ -85,27 +102,28 @@ fn open(config: &Config) -> Result<Backend, Failure> {
             if let Some(path) = &config.engine.policy {
                 policy_watch::start(path, &owner.engine, crate::allocator::give_back);
             }
-            Ok(Backend::Own(owner))
+            Backend::Own(owner)
         }
         Access::Relay(relay) => {
             log::info!("another process owns the state directory: relaying to it, its policy decides");
-            Ok(Backend::Relay(relay.stream, relay.answers.buffer().to_vec()))
+            Backend::Relay(relay.stream, relay.answers.buffer().to_vec())
         }
     }
 }
 
 /// Serves stdin until it ends.
-async fn serve_connection(config: &Config, first: Backend, stop: &CancellationToken) -> Served {
+async fn serve_connection(config: &Config, first: Option<Backend>, stop: &CancellationToken) -> Served {
     let (input, mut output) = (stdio::input(), stdio::output());
     let mut lines = Lines::new(input, MAX_MESSAGE);
     let mut backend = first;
     loop {
         match backend {
-            Backend::Own(owner) => {
+            None => {}
+            Some(Backend::Own(owner)) => {
                 let ended = serve_own(&owner, lines, output, stop).await;
                 return Served { owner: Some(owner), ended };
             }
-            Backend::Relay(stream, early) => {
+            Some(Backend::Relay(stream, early)) => {
                 let relayed = relay(config, stream, early, &mut lines, &mut output, stop).await;
                 match relayed {
                     Ok(Ended::Input) => return Served { owner: None, ended: Ok(()) },
@@ -115,7 +133,7 @@ async fn serve_connection(config: &Config, first: Backend, stop: &CancellationTo
             }
         }
         backend = match reopen(config, &mut lines, &mut output, stop).await {
-            Ok(Some(backend)) => backend,
+            Ok(Some(backend)) => Some(backend),
             Ok(None) => return Served { owner: None, ended: Ok(()) },
             Err(error) => return Served { owner: None, ended: Err(error) },
         };

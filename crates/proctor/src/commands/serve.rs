@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use proctor_clients::ahp::server::{grpc, http, websocket};
+use proctor_clients::assembly::for_this_user;
 use proctor_core::digest::Digest;
 use proctor_core::json::Json;
-use proctor_net::auth::{Credentials, may_listen};
+use proctor_core::session::Caller;
+use proctor_net::auth::{Credentials, QUIET, Refusals, may_listen};
 use proctor_net::listen::{self, ListenOptions};
 use proctor_net::tls::ServerTls;
 use proctor_net::unix::{UnixOptions, UnixSocket};
@@ -124,7 +126,8 @@ pub(super) async fn start(
     stop: &CancellationToken,
 ) -> Result<(Bound, Serving), Failure> {
     let tls = config.tls.as_ref().map(read_tls).transpose()?;
-    let credentials = Arc::new(credentials(config, tls.as_ref())?);
+    let refusals = refusals(owner);
+    let credentials = Arc::new(credentials(config, tls.as_ref())?.with_refusals(Arc::clone(&refusals)));
     for address in [config.http, config.grpc] {
         may_listen(address, !credentials.is_empty()).map_err(|error| error.to_string())?;
     }
@@ -151,13 +154,17 @@ pub(super) async fn start(
     let services = proctor_door_assembly::routes(&assembly);
     let mut calls = grpc::routes(server.clone(), credentials);
     match may_serve_agents(config.grpc, config, options.tls.as_ref()) {
-        Ok(()) => calls = calls.merge(services.clone()),
+        Ok(()) => {
+            let own = for_callers(services.clone(), config, options.tls.as_ref(), &refusals);
+            calls = calls.merge(own);
+        }
         Err(problem) => log::info!("Agent Assembly is served on its Unix socket only: {problem}"),
     }
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(listen::serve(http, app, options.clone(), stop.clone()));
     tasks.spawn(listen::serve(grpc, calls, options.clone(), stop.clone()));
     tasks.spawn(listening.serve(server, UnixOptions::default(), stop.clone()));
+    tasks.spawn(tell_refusals(refusals, stop.clone()));
     tasks.spawn(listen::serve_unix(assembly_listening, services, options, stop.clone()));
     watch_door(&assembly, stop);
     Ok((bound, Serving { links: ahp_link.into_iter().chain(assembly_link).collect(), tasks }))
@@ -191,10 +198,51 @@ pub async fn start_gateway(
         tasks.spawn(listen::serve_unix(listening, services.clone(), options.clone(), stop.clone()));
     }
     if let Some(grpc) = grpc {
+        let refusals = refusals(owner);
+        let services = for_callers(services, config, options.tls.as_ref(), &refusals);
         tasks.spawn(listen::serve(grpc, services, options, stop.clone()));
+        tasks.spawn(tell_refusals(refusals, stop.clone()));
     }
     watch_door(&assembly, stop);
     Ok((address, Serving { links, tasks }))
+}
+
+/// Agent Assembly's services for a TCP address. Its agents enrol themselves, so that only this user's may, unless the configuration opens
+/// them to everybody or callers show certificates.
+fn for_callers(
+    services: axum::Router,
+    config: &Config,
+    tls: Option<&ServerTls>,
+    refusals: &Arc<Refusals>,
+) -> axum::Router {
+    if config.assembly.open || tls.is_some_and(ServerTls::asks_for_certificates) {
+        return services;
+    }
+    for_this_user(services, Arc::clone(refusals))
+}
+
+/// Refused callers as alarms; those that the ledger does not take now are counted as a gap.
+fn refusals(owner: &Owner) -> Arc<Refusals> {
+    let engine = Arc::clone(&owner.engine);
+    Arc::new(Refusals::new(move |refusal| {
+        let Ok(reservation) = engine.try_reserve() else {
+            return engine.ledger().note_unrecorded_many(refusal.count);
+        };
+        let caller = Caller { principal: "anonymous".to_owned(), ..Caller::default() };
+        let about = Json::object()
+            .with("peer", refusal.peer.as_deref().unwrap_or("others"))
+            .with("count", refusal.count);
+        drop(engine.enqueue_refusal(reservation, &caller, "serve", "caller_refused", refusal.reason, &about));
+    }))
+}
+
+/// Records what was counted since the last alarm, every minute and in the end.
+async fn tell_refusals(refusals: Arc<Refusals>, stop: CancellationToken) -> std::io::Result<()> {
+    while tokio::time::timeout(QUIET, stop.cancelled()).await.is_err() {
+        refusals.tell_waiting(false);
+    }
+    refusals.tell_waiting(true);
+    Ok(())
 }
 
 /// An address on which anyone who reaches it could register an agent.

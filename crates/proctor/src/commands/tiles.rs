@@ -2,11 +2,13 @@
 //! people's tools for transparency logs read: `checkpoint`, `tile/…`, `tile/entries/…`.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use proctor_core::json::Json;
 use proctor_ledger::Reader;
 use proctor_ledger::tiles::{TileId, TileReader, encode_entry, new_tiles};
+use proctor_system::private;
 
 use super::Context;
 use crate::failure::{Failure, OK, Outcome};
@@ -70,5 +72,5 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     if let Some(parent) = file.parent() {
         fs::create_dir_all(parent).map_err(describe)?;
     }
-    fs::write(&file, bytes).map_err(describe)
+    private::create(&file).and_then(|mut file| file.write_all(bytes)).map_err(describe)
 }

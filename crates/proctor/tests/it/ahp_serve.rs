@@ -11,3 +11,4 @@ pub mod relay;
 pub mod reload;
 pub mod server;
 pub mod transports;
+pub mod users;

@@ -47,6 +47,7 @@ mod guarded;
 mod holes;
 mod invariants;
 mod layers;
+mod money;
 mod mutations;
 mod policy_cli;
 mod rederive;

@@ -129,14 +129,95 @@ fn relays_do_not_lock_commands_out() {
     }
     let output = folder.run(&["approve", "deny", text(&asked, "approval_id")]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let refused = folder.run_with(&["gate"], LIST);
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("64 relays are connected"), "{said}");
+    // No turn is free within its time: a deny, and no error that a client could take for permission.
+    let waited = folder.run_with(&["gate", "--answer-ms", "300"], LIST);
+    let said = String::from_utf8_lossy(&waited.stderr);
+    let answer = Json::parse(&waited.stdout).unwrap();
+    assert_eq!((text(&answer, "decision"), text(&answer, "rule")), ("deny", "not-recorded"), "{answer}");
+    assert!(text(&answer, "reason").contains("serves 64 other processes"), "{answer} {said}");
+    // A turn that ends is the turn of the one that waits.
+    let mut queued = Gate::start(&folder, &["--answer-ms", "60000"]);
+    queued.send(LIST);
+    assert_eq!(relays.pop().unwrap().end().0, 0);
+    assert_eq!(text(&queued.receive(), "decision"), "allow");
+    assert_eq!(queued.end().0, 0);
     for relay in relays {
         assert_eq!(relay.end().0, 0);
     }
     owner.end();
+}
+
+#[test]
+fn a_hundred_relays_at_once_are_all_answered() {
+    let folder = Folder::with_policy(ASKS);
+    let mut owner = Gate::start(&folder, &[]);
+    owner.ask(LIST);
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let relays: Vec<_> = (0..100)
+            .map(|_| scope.spawn(|| folder.run_with(&["gate", "--answer-ms", "120000"], LIST)))
+            .collect();
+        relays.into_iter().map(|relay| relay.join().unwrap()).collect()
+    });
+    for answer in answers {
+        let said = String::from_utf8_lossy(&answer.stderr);
+        assert_eq!(answer.status.code(), Some(0), "{said}");
+        assert_eq!(text(&Json::parse(&answer.stdout).unwrap(), "decision"), "allow", "{said}");
+    }
+    assert_eq!(owner.end().0, 0);
+}
+
+/// Connecting and answering together take no longer than an answer may, also with an owner that has hung from the start.
+#[test]
+fn a_relay_of_an_owner_that_hangs_answers_within_one_limit() {
+    let folder = Folder::with_policy(ASKS);
+    let mut owner = Gate::start(&folder, &[]);
+    owner.ask(LIST);
+    stop_process(pid(&owner));
+    let start = Instant::now();
+    let output = folder.run_with(&["gate", "--answer-ms", "2000"], LIST);
+    let took = start.elapsed();
+    let answer = Json::parse(&output.stdout).unwrap();
+    assert_eq!((text(&answer, "decision"), text(&answer, "rule")), ("deny", "not-recorded"), "{answer}");
+    assert!(text(&answer, "reason").contains("did not answer within"), "{answer}");
+    assert_ne!(output.status.code(), Some(0));
+    // Two seconds for the answer, one for telling an owner of the deny, and time to start.
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    owner.child.kill().unwrap();
+    owner.child.wait().unwrap();
+}
+
+/// An owner that takes connections and says nothing, or ends each one, costs no more than that either.
+#[test]
+fn a_socket_that_accepts_and_closes_is_not_tried_for_longer_than_an_answer_may_take() {
+    let folder = Folder::with_policy(ASKS);
+    let mut owner = Gate::start(&folder, &[]);
+    owner.ask(LIST);
+    stop_process(pid(&owner));
+    let socket = folder.state().join("run/owner.sock");
+    std::fs::remove_file(&socket).unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let closing = std::thread::spawn(move || {
+        // Each connection is held for as long as the relay can still wait, and then closed.
+        while let Ok((stream, _)) = listener.accept() {
+            let mut byte = [0u8; 1];
+            stream.set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
+            while matches!(std::io::Read::read(&mut &stream, &mut byte), Ok(1)) {}
+            if byte == *b"!" {
+                return;
+            }
+        }
+    });
+    let start = Instant::now();
+    let output = folder.run_with(&["gate", "--answer-ms", "2000"], LIST);
+    let took = start.elapsed();
+    assert_eq!(text(&Json::parse(&output.stdout).unwrap(), "rule"), "not-recorded");
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    let mut last = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    std::io::Write::write_all(&mut last, b"!").unwrap();
+    drop(last);
+    closing.join().unwrap();
+    owner.child.kill().unwrap();
+    owner.child.wait().unwrap();
 }
 
 #[test]
@@ -165,6 +246,46 @@ fn a_lost_ledger_or_key_is_not_replaced() {
         assert!(!folder.state().join(lost[0]).exists());
         assert_eq!(std::fs::read(folder.state().join(kept)).unwrap(), before);
     }
+}
+
+#[test]
+fn a_state_directory_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("not run: only root can give a folder to another user");
+        return;
+    }
+    let folder = Folder::with_policy(ASKS);
+    assert!(folder.run_with(&["gate"], LIST).status.success());
+    for state in [folder.state(), folder.path("empty")] {
+        std::fs::create_dir_all(&state).unwrap();
+        std::os::unix::fs::chown(&state, Some(65534), Some(65534)).unwrap();
+        let named = state.display().to_string();
+        let before = std::fs::read_dir(&state).unwrap().count();
+        for command in ["gate", "harness"] {
+            let output = folder.run_with(&[command, "--state", &named], LIST);
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{command}: {text}");
+            assert!(text.contains("belongs to the user 65534"), "{command}: {text}");
+        }
+        assert_eq!(std::fs::read_dir(&state).unwrap().count(), before);
+    }
+}
+
+#[test]
+fn bundles_and_exports_are_for_their_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::with_policy(ASKS);
+    assert!(folder.run_with(&["gate"], LIST).status.success());
+    // One that was there with another mode, too.
+    folder.write("old.bundle", "x");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for name in ["new.bundle", "old.bundle"] {
+        let output = folder.run(&["audit", "export", "--output", name]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(mode(&folder.path(name)), 0o600, "{name}");
+    }
+    assert!(folder.run(&["audit", "export", "--tiles", "tiles"]).status.success());
+    assert_eq!(mode(&folder.path("tiles/checkpoint")), 0o600);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Meaning of single records.
 
 use super::*;
-use crate::question::{ApprovalState, ApprovalView};
+use crate::question::{ApprovalState, ApprovalView, Estimate};
 use crate::state::Closing;
 
 fn opened(micros: i64, id: u64) -> Envelope {
@@ -36,6 +36,7 @@ fn an_approval_is_asked_granted_and_used_once() {
         id: approval(1),
         expires: at(HOUR),
         state: ApprovalState::Granted { by: "boss".to_owned() },
+        estimate: Estimate::default(),
     };
     assert_eq!(ask(&state, 3 * SECOND, &Question::Approval), Some(Answer::Approval(Some(view))));
     let info = state.approval(approval(1)).unwrap();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::glob;
-use crate::question::{ApprovalState, ApprovalView};
+use crate::question::{ApprovalState, ApprovalView, Estimate};
 use crate::state::{hour_of, minute_of};
 
 const PRINCIPALS: [&str; 2] = ["alice", "bob"];
@@ -239,6 +239,7 @@ impl Model {
                     id: open.id,
                     expires: open.expires,
                     state: open.state,
+                    estimate: Estimate::default(),
                 }))
             }
         }
