@@ -128,12 +128,12 @@ impl Target {
                 let output =
                     head.output.map(RawValue::get).ok_or_else(|| self.absent("the trace has no output"))?;
                 let members = if self.falls_back(members, output) { &[] } else { members.as_slice() };
-                self.descend(&self.path, output, members).map(|value| Resolved::Value(Cow::Borrowed(value)))
+                descend(&self.path, output, members).map(|value| Resolved::Value(Cow::Borrowed(value)))
             }
             Location::Steps { which: Which::Every, .. } => Err(self.absent("it is many values")),
             Location::Steps { which: Which::Named(name), member, members, seen } => match seen {
                 None => Err(self.absent_everywhere()),
-                Some(value) => self.in_named(&self.path, name, *member, members, value.as_deref()),
+                Some(value) => in_named(&self.path, name, *member, members, value.as_deref()),
             },
         }
     }
@@ -162,7 +162,7 @@ impl Target {
         match which {
             Which::Named(name) => {
                 let value = member.raw(step).map(RawValue::get);
-                Some(self.in_named(path, name, *member, members, value))
+                Some(in_named(path, name, *member, members, value))
             }
             Which::Every if *member == StepMember::Whole => {
                 let whole = whole_text(step);
@@ -173,7 +173,7 @@ impl Target {
             }
             Which::Every => {
                 let value = member.raw(step).map(RawValue::get)?;
-                let found = self.descend_if_there(path, value, members).transpose()?;
+                let found = descend_if_there(path, value, members).transpose()?;
                 Some(found.map(|value| Resolved::Value(Cow::Borrowed(value))))
             }
         }
@@ -189,68 +189,6 @@ impl Target {
         }
     }
 
-    fn in_named<'v>(
-        &self,
-        path: &str,
-        name: &str,
-        member: StepMember,
-        members: &[String],
-        value: Option<&'v str>,
-    ) -> Result<Resolved<'v>, Verdict> {
-        match value {
-            Some(value) => {
-                self.descend(path, value, members).map(|value| Resolved::Value(Cow::Borrowed(value)))
-            }
-            None if members.is_empty() => Ok(Resolved::Empty),
-            None => Err(self.absent_at(path, &format!("step `{name}` has no {}", member.word()))),
-        }
-    }
-
-    fn descend<'v>(&self, path: &str, value: &'v str, members: &[String]) -> Result<&'v str, Verdict> {
-        let mut here = value;
-        for name in members {
-            here = raw::sole_member(here, name)
-                .map_err(|twice| ambiguous(path, &twice))?
-                .map(RawValue::get)
-                .ok_or_else(|| self.absent_at(path, &format!("there is no member `{name}`")))?;
-        }
-        match raw::duplicate(here) {
-            Some(twice) => Err(ambiguous(path, &twice)),
-            None => Ok(here),
-        }
-    }
-
-    /// The value below an object that may lack it. Where a member of something else is meant, nothing can be said.
-    fn descend_if_there<'v>(
-        &self,
-        path: &str,
-        value: &'v str,
-        members: &[String],
-    ) -> Result<Option<&'v str>, Verdict> {
-        let mut here = value;
-        for name in members {
-            let text = here.trim_start();
-            if text.starts_with("null") {
-                return Ok(None);
-            }
-            if !text.starts_with('{') {
-                return Err(Verdict::error(format!(
-                    "`{path}` cannot be looked up: `{name}` is a member of no object"
-                ))
-                .at(path)
-                .suggest("use a shorter target, such as `steps[*].args`"));
-            }
-            match raw::sole_member(here, name).map_err(|twice| ambiguous(path, &twice))? {
-                Some(found) => here = found.get(),
-                None => return Ok(None),
-            }
-        }
-        match raw::duplicate(here) {
-            Some(twice) => Err(ambiguous(path, &twice)),
-            None => Ok(Some(here)),
-        }
-    }
-
     /// Whether `output.structured` means the whole output, because the trace has no such member; the protocol's own example does so.
     fn falls_back(&self, members: &[String], output: &str) -> bool {
         self.whole_output
@@ -260,14 +198,68 @@ impl Target {
 
     /// A target that is not in the trace fails hard, whatever the assertion says of it.
     fn absent(&self, why: &str) -> Verdict {
-        self.absent_at(&self.path, why)
+        absent_at(&self.path, why)
     }
+}
 
-    fn absent_at(&self, path: &str, why: &str) -> Verdict {
-        Verdict::fail(false, format!("`{path}` is not in the trace: {why}"))
+fn in_named<'v>(
+    path: &str,
+    name: &str,
+    member: StepMember,
+    members: &[String],
+    value: Option<&'v str>,
+) -> Result<Resolved<'v>, Verdict> {
+    match value {
+        Some(value) => descend(path, value, members).map(|value| Resolved::Value(Cow::Borrowed(value))),
+        None if members.is_empty() => Ok(Resolved::Empty),
+        None => Err(absent_at(path, &format!("step `{name}` has no {}", member.word()))),
+    }
+}
+
+fn absent_at(path: &str, why: &str) -> Verdict {
+    Verdict::fail(false, format!("`{path}` is not in the trace: {why}"))
+        .at(path)
+        .evidence(format!("a value at {path}"), why)
+        .suggest("check the target's spelling, and that the agent's trace carries it")
+}
+
+fn descend<'v>(path: &str, value: &'v str, members: &[String]) -> Result<&'v str, Verdict> {
+    let mut here = value;
+    for name in members {
+        here = raw::sole_member(here, name)
+            .map_err(|twice| ambiguous(path, &twice))?
+            .map(RawValue::get)
+            .ok_or_else(|| absent_at(path, &format!("there is no member `{name}`")))?;
+    }
+    match raw::duplicate(here) {
+        Some(twice) => Err(ambiguous(path, &twice)),
+        None => Ok(here),
+    }
+}
+
+/// The value below an object that may lack it. Where a member of something else is meant, nothing can be said.
+fn descend_if_there<'v>(path: &str, value: &'v str, members: &[String]) -> Result<Option<&'v str>, Verdict> {
+    let mut here = value;
+    for name in members {
+        let text = here.trim_start();
+        if text.starts_with("null") {
+            return Ok(None);
+        }
+        if !text.starts_with('{') {
+            return Err(Verdict::error(format!(
+                "`{path}` cannot be looked up: `{name}` is a member of no object"
+            ))
             .at(path)
-            .evidence(format!("a value at {path}"), why)
-            .suggest("check the target's spelling, and that the agent's trace carries it")
+            .suggest("use a shorter target, such as `steps[*].args`"));
+        }
+        match raw::sole_member(here, name).map_err(|twice| ambiguous(path, &twice))? {
+            Some(found) => here = found.get(),
+            None => return Ok(None),
+        }
+    }
+    match raw::duplicate(here) {
+        Some(twice) => Err(ambiguous(path, &twice)),
+        None => Ok(Some(here)),
     }
 }
 

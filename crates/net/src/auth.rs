@@ -151,7 +151,7 @@ impl fmt::Debug for Credentials {
         out.debug_struct("Credentials")
             .field("issued_to", &names)
             .field("certificates", &self.certificates)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

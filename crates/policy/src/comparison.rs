@@ -55,10 +55,7 @@ pub fn weaker_changes(before: &Policy, after: &Policy) -> Vec<String> {
     for new in unpaired {
         let none = Document { file: new.file.clone(), scope: new.scope.clone(), ..Document::default() };
         if !context.covers_everybody {
-            found.add(
-                new,
-                "the document is new, and without it some callers had no policy, which denies".to_owned(),
-            );
+            found.add(new, "the document is new, and without it some callers had no policy, which denies");
         }
         compare(&context, (before, &none), (after, new), &mut found);
     }
@@ -116,9 +113,9 @@ struct Changes {
 }
 
 impl Changes {
-    fn add(&mut self, document: &Document, what: String) {
+    fn add(&mut self, document: &Document, what: impl AsRef<str>) {
         if self.listed.len() < MAX_CHANGES {
-            self.listed.push(format!("`{}`: {what}", file_name(document)));
+            self.listed.push(format!("`{}`: {}", file_name(document), what.as_ref()));
         } else {
             self.more += 1;
         }
@@ -145,15 +142,15 @@ fn compare(
         found.add(old, format!("`default` was {} and is {}", word(was), word(is)));
     }
     if was.is_none() && is.is_some_and(|effect| effect != Effect::Deny) && !context.has_rules {
-        found.add(old, "with `default` or `rules`, e-mail addresses and random texts are not cut".to_owned());
+        found.add(old, "with `default` or `rules`, e-mail addresses and random texts are not cut");
     }
     rules::compare(context, old, new, found);
     sections::compare(context, old, new, found);
     if modules(old_policy, old) != modules(new_policy, new) {
-        found.add(old, "`modules` changed".to_owned());
+        found.add(old, "`modules` changed");
     }
     if without_positions(old) != without_positions(new) {
-        found.add(old, "`advice` changed".to_owned());
+        found.add(old, "`advice` changed");
     }
 }
 

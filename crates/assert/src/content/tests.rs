@@ -501,7 +501,7 @@ const STEPS: &str = r#"{"trace_id":"t","output":{"message":"m"},"steps":[
 
 fn judge_steps(rest: &str) -> Verdict {
     let trace = Trace::parse(STEPS).unwrap();
-    let spec = format!(r#"{{{rest}}}"#);
+    let spec = format!(r"{{{rest}}}");
     evaluate(&trace, &Assertion::new("a", "content", &spec).unwrap(), &Tools::default())
 }
 

@@ -68,9 +68,8 @@ impl ForbiddenCall {
             || step.args.map_or_else(|| "no arguments".to_owned(), |args| cut(args.get(), 400).into_owned());
         match self.args.as_ref().map_or(Ok(true), |args| args.is_in(step.args)) {
             Ok(true) => self.found = Some((place.to_string(), shown())),
-            Ok(false) => {}
             Err(why) if self.unfit.is_none() => self.unfit = Some((place.to_string(), why)),
-            Err(_) => {}
+            Ok(false) | Err(_) => {}
         }
     }
 }

@@ -170,7 +170,9 @@ impl Engine {
             log::warn!(
                 "policy {digest} is weaker, so {in_force} stays in force until `proctor policy accept`:"
             );
-            changes.iter().for_each(|change| log::warn!("{change}"));
+            for change in &changes {
+                log::warn!("{change}");
+            }
         }
         Ok(())
     }
@@ -353,7 +355,9 @@ fn log_weaker(changes: &[String]) {
         log::warn!(
             "the changed policy is weaker than the one before, and no approver is registered to accept it:"
         );
-        changes.iter().for_each(|change| log::warn!("{change}"));
+        for change in changes {
+            log::warn!("{change}");
+        }
     }
 }
 

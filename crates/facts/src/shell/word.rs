@@ -189,7 +189,7 @@ impl Word {
             pieces.push((Kind::Plain, value.to_owned()));
         }
         pieces.extend_from_slice(rest);
-        Some((name, Some(Self { pieces, quoted: true })))
+        Some((name, Some(Self { pieces, quoted: true, splits: false })))
     }
 
     /// The characters with their kinds.

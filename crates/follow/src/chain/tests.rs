@@ -323,7 +323,7 @@ fn a_log_that_was_tampered_with_is_reported_at_the_start() {
         let reader = Reader::open(fixture.state().path()).unwrap();
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         let follower = ChainFollower::start(&fixture.audit(), reader, move |problem| {
-            tell.send(problem.to_owned()).unwrap()
+            tell.send(problem.to_owned()).unwrap();
         });
         follower.unwrap().finish(Instant::now() + SOON).unwrap();
         told.try_recv().ok()

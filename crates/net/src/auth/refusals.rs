@@ -112,7 +112,9 @@ impl Refusals {
         let refusals: Vec<Refusal> = due.map(|(key, it)| it.take(key.as_ref(), now)).collect();
         peers.retain(|_, it| now.saturating_duration_since(it.told) < QUIET);
         drop(peers);
-        refusals.into_iter().for_each(|refusal| (self.tell)(refusal));
+        for refusal in refusals {
+            (self.tell)(refusal);
+        }
     }
 }
 

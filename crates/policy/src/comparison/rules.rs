@@ -34,7 +34,7 @@ pub(super) fn compare_changing(before: &Policy, after: &Policy, found: &mut Chan
     }
     let all = before.documents().iter().chain(after.documents());
     if let Some(document) = all.into_iter().next() {
-        found.add(document, "rules that `redact` or `modify` changed".to_owned());
+        found.add(document, "rules that `redact` or `modify` changed");
     }
 }
 

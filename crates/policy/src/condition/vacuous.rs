@@ -62,9 +62,8 @@ fn known(node: &Node, vacuous: &mut bool) -> Known {
 fn compared(operator: Operator, left: Known, right: Known) -> Known {
     use Known::{EmptyList, Truth, Unknown, Whole};
     match (operator, left, right) {
-        (Operator::In, _, EmptyList) => Truth(false),
         (Operator::Equal, EmptyList, EmptyList) => Truth(true),
-        (Operator::NotEqual, EmptyList, EmptyList) => Truth(false),
+        (Operator::In, _, EmptyList) | (Operator::NotEqual, EmptyList, EmptyList) => Truth(false),
         (operator, Whole(left), Whole(right)) => match operator {
             Operator::Equal => Truth(left == right),
             Operator::NotEqual => Truth(left != right),

@@ -238,7 +238,7 @@ async fn execute(
         working_directory: directory.to_owned(),
         interrupted,
         endpoints: Some(store.clone()),
-        judges: judges(suite)?,
+        judges: judges(suite),
         prices: proctor_policy::prices::list_price_usd,
         recorder: Some(Arc::new(AnnouncedRuns { recorder: store.clone(), announce: show_run })),
     });
@@ -297,14 +297,14 @@ fn show_run(run: StartedRun<'_>) {
 }
 
 /// Judges and the assertion engine, if a test needs them: opening their history takes time.
-fn judges(suite: &Suite) -> Result<Option<Arc<dyn Judges>>, Failure> {
+fn judges(suite: &Suite) -> Option<Arc<dyn Judges>> {
     if !suite.tests.iter().any(proctor_runner::suite::TestCase::needs_engine) {
-        return Ok(None);
+        return None;
     }
     let settings = Settings::read(&variable);
     let evaluator =
         Evaluator::new(&settings, Arc::new(SystemClock), Arc::new(SystemRandomness), output::note);
-    Ok(Some(Arc::new(EngineJudges::new(evaluator, SystemRandomness))))
+    Some(Arc::new(EngineJudges::new(evaluator, SystemRandomness)))
 }
 
 /// The sandbox. If programs are started in it, it is tried out first, and protections that it lacks are named.

@@ -7,6 +7,7 @@ fn own() -> u32 {
 }
 
 /// A connection of this process to itself: both ends, the client's first.
+#[expect(clippy::unwrap_used, reason = "a test")]
 fn connection(listener: &TcpListener, to: SocketAddr) -> (TcpStream, TcpStream) {
     let client = TcpStream::connect(to).unwrap();
     let (served, _) = listener.accept().unwrap();

@@ -88,9 +88,10 @@ impl<S> BoundedFrames<S> {
         let [first, second, rest @ ..] = header else { return Ok(()) };
         let (length, rest) = match (second & 0x7f, rest) {
             (126, [high, low, rest @ ..]) => (u64::from(u16::from_be_bytes([*high, *low])), rest),
-            (127, [a, b, c, d, e, f, g, h, rest @ ..]) => {
-                (u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), rest)
-            }
+            (127, rest) => match rest.split_first_chunk() {
+                Some((length, rest)) => (u64::from_be_bytes(*length), rest),
+                None => return Ok(()),
+            },
             (length, rest) => (u64::from(length), rest),
         };
         self.first = *first;
@@ -127,11 +128,11 @@ impl<S> BoundedFrames<S> {
         match (u8::try_from(length), u16::try_from(length)) {
             (Ok(short @ ..126), _) => out.push(masked | short),
             (_, Ok(medium)) => {
-                out.push(masked | 126);
+                out.push(masked | 0x7e);
                 out.extend_from_slice(&medium.to_be_bytes());
             }
             _ => {
-                out.push(masked | 127);
+                out.push(masked | 0x7f);
                 out.extend_from_slice(&length.to_be_bytes());
             }
         }

@@ -132,7 +132,7 @@ pub(super) fn is_exhausted(error: &io::Error) -> bool {
     let Some(tungstenite::Error::Io(cause)) = error.get_ref().and_then(|inner| inner.downcast_ref()) else {
         return false;
     };
-    cause.get_ref().is_some_and(|inner| inner.is::<Exhausted>())
+    cause.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Exhausted>)
 }
 
 pub(super) fn is_capacity_error(mut cause: Option<&(dyn std::error::Error + 'static)>) -> bool {

@@ -174,7 +174,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn apply(step: &Step, documents: &mut Vec<Drawn>, at: &Index) {
+fn apply(step: &Step, documents: &mut Vec<Drawn>, at: Index) {
     let count = documents.len();
     match step {
         Step::AddDocument(drawn) if count < 3 => documents.push(drawn.clone()),
@@ -283,7 +283,7 @@ proptest! {
     ) {
         let mut second = first.clone();
         for (step, at) in &steps {
-            apply(step, &mut second, at);
+            apply(step, &mut second, *at);
         }
         let (Some(before), Some(after)) = (compiled(&first), compiled(&second)) else { return Ok(()) };
         prop_assert!(weaker_changes(&before, &before).is_empty());
@@ -313,7 +313,7 @@ fn many_of_the_drawn_changes_do_not_weaken_the_policy() {
         let (first, steps) = pairs.new_tree(&mut runner).unwrap().current();
         let mut second = first.clone();
         for (step, at) in &steps {
-            apply(step, &mut second, at);
+            apply(step, &mut second, *at);
         }
         let (Some(before), Some(after)) = (compiled(&first), compiled(&second)) else { continue };
         if before.digest() != after.digest() {

@@ -33,7 +33,7 @@ fn a_tool_name_that_normalisation_never_gives_is_named() {
         );
     }
     let found = of_rules(&[(r#"session.called("bash")"#, "deny")]);
-    assert!(found.len() == 1 && found[0].contains(r#"several names of `shell`"#), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains(r"several names of `shell`"), "{found:?}");
     for when in [
         r#"action.tool in ["shell", "file_write", "web_search", "mcp__x__run"]"#,
         r#"action.name == "bash""#,
@@ -65,7 +65,7 @@ fn an_allow_that_holds_for_every_action_without_commands_is_named() {
         r#"size(action.commands) != 0 && action.commands.all(c, c == "ls")"#,
         r#"action.commands.exists(c, true) && action.commands.all(c, c == "ls")"#,
         r#"action.tool == "shell" && action.commands.all(c, c == "ls")"#,
-        r#"action.unknown.size() == 0"#,
+        r"action.unknown.size() == 0",
         r#"!action.hosts.all(h, h == "x")"#,
     ] {
         assert_eq!(of_rules(&[(when, "allow")]), Vec::<String>::new(), "{when}");
@@ -74,7 +74,7 @@ fn an_allow_that_holds_for_every_action_without_commands_is_named() {
 
 #[test]
 fn a_rule_that_another_always_outweighs_is_named() {
-    let (x, y) = (r#"action.tool == "x""#, r#"action.depth > 1"#);
+    let (x, y) = (r#"action.tool == "x""#, r"action.depth > 1");
     let both = format!("{x} && {y}");
     let either = format!("({y} || {x})");
     for (weaker, then, stronger, by, says) in [

@@ -168,8 +168,7 @@ pub(in crate::scan) fn strength(name: &str) -> Option<Strength> {
 
 /// Whether a name ends with a letter that a secret's name ends with: most names are ruled out here.
 fn ends_like_secret(name: &str) -> bool {
-    let last =
-        name.bytes().rev().find(|byte| byte.is_ascii_alphabetic()).map(|byte| byte.to_ascii_lowercase());
+    let last = name.bytes().rev().find(u8::is_ascii_alphabetic).map(|byte| byte.to_ascii_lowercase());
     matches!(last, Some(b'd' | b'e' | b't' | b's' | b'n' | b'y' | b'l' | b'g' | b'h' | b'm' | b'w' | b'v'))
 }
 

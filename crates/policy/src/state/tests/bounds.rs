@@ -97,8 +97,8 @@ fn what_sessions_remember_has_one_bound_for_all_of_them() {
     let limits = Limits { session_entries: 20, ..LIMITS };
     let mut state = State::with_limits(limits);
     let mut saved = Saved::default();
-    let mut sequence = 0;
-    let mut note = |state: &mut State, number: u32, tool: &str, taints: &[&str]| {
+    let mut sequence = 0_u32;
+    let mut note = |state: &mut State, number: u8, tool: &str, taints: &[&str]| {
         let record = Envelope {
             session: Some(session(number)),
             taints: taints.iter().map(|taint| (*taint).to_owned()).collect(),

@@ -180,7 +180,7 @@ fn a_model_that_cannot_be_used_stops_only_the_assertions_that_need_it() {
     ] {
         let mut engine = place.start(variables);
         let able = engine.initialize()["capabilities"].to_string();
-        let capability = if std::ptr::eq(needs, &judge) { "llm_judge" } else { "embedding" };
+        let capability = if std::ptr::eq(needs, &raw const judge) { "llm_judge" } else { "embedding" };
         assert!(able.contains("layers_1_4") && !able.contains(capability), "{variables:?}: {able}");
         let results = engine.evaluate(&trace("t"), &json!([needs, contains("text", "hello")]));
         let explanation = results[0]["explanation"].as_str().unwrap();

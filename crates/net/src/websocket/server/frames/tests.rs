@@ -58,7 +58,7 @@ async fn fragments_of_one_message_are_counted_together() {
     let budget = MemoryBudget::new(100_000);
     let (mut client, mut server) = pair(&budget).await;
     let fragment =
-        |first: u8| [&[first, 0xfe][..], &60_000_u16.to_be_bytes(), &[0; 4], &[b'x'; 60_000]].concat();
+        |first: u8| [&[first, 0xfe][..], &60_000_u16.to_be_bytes(), &[0; 4], &b"x".repeat(60_000)].concat();
     // One alone may be larger than the budget, but not beside another.
     let _other = budget.try_reserve(1).unwrap();
     client.get_mut().write_all(&[fragment(0x01), fragment(0x80)].concat()).await.unwrap();
