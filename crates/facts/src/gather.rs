@@ -1,10 +1,10 @@
 //! Derivation of facts: walks the arguments and parses shell commands, patches and URLs.
 
-use super::path::absolute;
+use super::path::{absolute, is_anchored};
 use super::shell::{self, ShellCommand, ShellFacts};
 use super::{
-    Facts, LONG_PATH, MAX_ENTRIES, MAX_PATH, NO_COMMAND, PathResolver, TOO_MANY_ENTRIES, UNREADABLE_HOST,
-    UNREADABLE_URL, patch, tool, url,
+    Facts, LONG_PATH, MAX_ENTRIES, MAX_PATH, NO_COMMAND, PathResolver, RELATIVE_PATH, TOO_MANY_ENTRIES,
+    UNREADABLE_HOST, UNREADABLE_URL, Workspace, patch, tool, url,
 };
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
@@ -55,7 +55,7 @@ const FILE_PROGRAMS: &[&str] = &[
     "gunzip", "wc", "sort", "tee", "diff", "cmp", "readlink", "realpath", "rsync", "scp",
 ];
 
-pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
+pub(crate) fn facts(action: &Action, workspace: Workspace<'_>) -> Facts {
     let mut facts = Facts {
         kind: action.kind,
         name: action.name.clone(),
@@ -72,7 +72,8 @@ pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Fac
         text: action.text.clone(),
         tokens: action.tokens,
         cost_usd: action.cost_usd,
-        cwd: working_directory(&action.cwd),
+        cwd: working_directory(&action.cwd, workspace.folder),
+        workspace: workspace.folder.to_owned(),
         depth: action.depth,
         door: action.door.clone(),
         ..Facts::default()
@@ -83,16 +84,24 @@ pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Fac
     let mut gatherer = Gatherer { facts, first_path: String::new() };
     gatherer.gather(action);
     let mut facts = gatherer.finish();
-    if let Some(resolver) = resolver {
+    if let Some(resolver) = workspace.resolver {
         add_real_paths(&mut facts, resolver);
     }
     bound(&mut facts);
     facts
 }
 
-/// The working directory; none if it is longer than any that a system has.
-fn working_directory(claimed: &str) -> String {
-    if claimed.is_empty() || claimed.len() > MAX_PATH { String::new() } else { absolute(claimed, "") }
+/// The working directory: the claimed one, else the workspace. None if the claimed one is longer than any that a system has, or relative
+/// to nothing.
+fn working_directory(claimed: &str, workspace: &str) -> String {
+    if claimed.is_empty() {
+        return workspace.to_owned();
+    }
+    if claimed.len() > MAX_PATH {
+        return String::new();
+    }
+    let directory = absolute(claimed, workspace);
+    if is_anchored(&directory) { directory } else { String::new() }
 }
 
 struct Gatherer {
@@ -310,6 +319,9 @@ impl Gatherer {
     }
 
     fn push_path(&mut self, path: String, writes: bool) {
+        if !is_anchored(&path) {
+            self.unknown(RELATIVE_PATH);
+        }
         if writes {
             push_new(&mut self.facts.writes, path.clone());
         }
