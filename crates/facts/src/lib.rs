@@ -150,6 +150,12 @@ pub const MAX_PATH: usize = 4096;
 pub const UNREADABLE_HOST: &str = "a host that cannot be read";
 /// Entry of `unknown` for a relative path without a directory that it starts from.
 pub const RELATIVE_PATH: &str = "a relative path, without a working directory or a workspace";
+/// Entry of `unknown` for a tool for files without a path.
+pub const NO_PATH: &str = "a tool for files without a path that could be found";
+/// Entry of `unknown` for a tool that connects without a host.
+pub const NO_HOST: &str = "a connection without a host that could be found";
+/// Entry of `paths`, `writes` and `hosts` for one that could not be read: no path and no host is spelled so.
+pub const UNREADABLE: &str = "?";
 /// Entry of `unknown` for lists that were truncated.
 pub const TOO_MANY_ENTRIES: &str = "more than 1024 paths, commands or hosts";
 
