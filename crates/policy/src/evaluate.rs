@@ -10,6 +10,7 @@ mod requested;
 mod sections;
 mod stops;
 
+use proctor_core::action::ActionKind;
 use proctor_core::decision::{Decision, Effect};
 use proctor_core::record::Amount;
 use rust_decimal::Decimal;
@@ -114,6 +115,8 @@ pub fn evaluate(policy: &Policy, input: &Input, answers: &dyn AnswerSource) -> E
         evaluation.amounts = reserve(input, rate);
         evaluation.crossings = budgets::crossings(policy, input, answers, &evaluation.amounts);
         evaluation.suspend = None;
+    } else if evaluation.decision.effect == Effect::Ask {
+        evaluation.amounts = rate_amount(rate).into_iter().collect();
     }
     evaluation.amounts.extend(watched);
     evaluation
@@ -348,7 +351,10 @@ fn approval_micros(documents: &[&Document]) -> u64 {
 /// Amounts that an action which is let through takes from its accounts.
 fn reserve(input: &Input, rate: Option<u32>) -> Vec<Amount> {
     let amount = |unit: &str, value: Decimal| Amount { unit: unit.to_owned(), value, limit: None };
-    let mut amounts = vec![amount("calls", Decimal::ONE)];
+    let mut amounts = Vec::new();
+    if input.facts.kind != ActionKind::ToolResult {
+        amounts.push(amount("calls", Decimal::ONE));
+    }
     if input.facts.tokens > 0 {
         amounts.push(amount("tokens", Decimal::from(input.facts.tokens)));
     }
@@ -356,10 +362,13 @@ fn reserve(input: &Input, rate: Option<u32>) -> Vec<Amount> {
     if !cost.is_zero() {
         amounts.push(amount("usd", cost));
     }
-    if let Some(limit) = rate {
-        amounts.push(Amount { unit: "rate".to_owned(), value: Decimal::ONE, limit: Some(limit) });
-    }
+    amounts.extend(rate_amount(rate));
     amounts
+}
+
+/// The charge of a rate limit. An ask is charged too: asking again and again is what the limit is for, and the grant is free.
+fn rate_amount(rate: Option<u32>) -> Option<Amount> {
+    rate.map(|limit| Amount { unit: "rate".to_owned(), value: Decimal::ONE, limit: Some(limit) })
 }
 
 /// Whether findings of only these kinds leave the answer alone, because the documents do not say what to do about secrets.
