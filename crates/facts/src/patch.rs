@@ -16,7 +16,7 @@ pub struct PatchFiles {
 /// All formats may occur in one text, behind any other text: a tool may understand either, so all are read.
 pub fn files(patch: &str) -> PatchFiles {
     let mut reader = Reader::default();
-    let lines: Vec<&str> = patch.split(['\n', '\r']).collect();
+    let lines: Vec<&str> = lines(patch).collect();
     reader.lines(&lines);
     if reader.miscounted {
         // Counts that do not fit are ignored by some tools: then what they hid are headers.
@@ -34,12 +34,17 @@ pub fn files(patch: &str) -> PatchFiles {
 /// Whether a text has a line that only patches have.
 pub fn looks_like(text: &str) -> bool {
     let mut after_old = false;
-    text.split(['\n', '\r']).any(|line| {
+    lines(text).any(|line| {
         let line = unindented(line);
         let is_new = after_old && line.starts_with("+++ ");
         after_old = line.starts_with("--- ");
         is_new || line.starts_with("*** Begin Patch") || line.starts_with("diff --git ")
     })
+}
+
+/// The lines of a text, ended by any of the three line endings.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
 
 /// A line without what mail and markdown put in front of it, byte order mark included.
