@@ -317,7 +317,7 @@ fn own(
         resolver: Some(Box::new(RealPaths)),
         answer: settings.answer,
     };
-    let engine = Arc::new(Engine::start_guarded(parts, guard)?);
+    let engine = Arc::new(Engine::start_guarded(parts, guard)?.with_workspaces(settings.workspaces.clone()));
     owner::listen(state, Arc::clone(&engine), doors(&engine), settings.policy.clone())?;
     Ok(engine)
 }
@@ -450,6 +450,11 @@ pub(crate) fn read_json(input: &mut BufReader<UnixStream>) -> Result<Json, LineE
 pub fn local_caller(uid: u32, agent: &str, team: &str, org: &str) -> Caller {
     let principal = if agent.is_empty() { format!("uid:{uid}") } else { format!("uid:{uid}/{agent}") };
     Caller { principal, team: team.to_owned(), org: org.to_owned() }
+}
+
+/// Principal of the holder of a token.
+pub fn token_principal(name: &str) -> String {
+    format!("agent:{name}")
 }
 
 /// Opens an existing ledger for reading; no owner is needed.

@@ -27,12 +27,12 @@ use proctor_core::random::Randomness;
 use proctor_core::record::{Envelope, RecordKind, claimed};
 use proctor_core::session::{Caller, SessionKey};
 use proctor_core::time::Clock;
-use proctor_facts::PathResolver;
+use proctor_facts::{PathResolver, Workspace};
 use proctor_ledger::store::{Filter, Order};
 use proctor_ledger::{Draft, Ledger, NotRecorded, Pending, StateRow, Wake};
 use proctor_policy::judge::{Request, changed_args, judge};
 use proctor_policy::policy::Policy;
-use proctor_policy::prepare::prepare;
+use proctor_policy::prepare::prepare_in;
 use proctor_policy::state::State;
 
 pub use agents::{AgentEvent, Notice};
@@ -47,6 +47,7 @@ pub use waiting::{ToItsEnd, Wait, to_its_end};
 
 use crate::error::EngineError;
 use crate::orders::agent_text;
+use crate::workspaces::Workspaces;
 use once_keys::QueuedKeys;
 use queued::RecordDraft;
 use reservation::AppendGuard;
@@ -94,6 +95,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     randomness: Arc<dyn Randomness>,
     resolver: Option<Box<dyn PathResolver + Send + Sync>>,
+    workspaces: Workspaces,
     answer: Duration,
     // One lock for the moment of deciding: it covers the session and every account that a decision reads, so decisions are
     // taken in order of arrival and their effects hold for the next one.
@@ -240,6 +242,7 @@ impl Engine {
             clock: parts.clock,
             randomness: parts.randomness,
             resolver: parts.resolver,
+            workspaces: Workspaces::default(),
             answer: parts.answer,
             inner: Mutex::new(inner),
             in_work: Arc::default(),
@@ -252,6 +255,21 @@ impl Engine {
         };
         engine.begin_policy()?;
         Ok(engine)
+    }
+
+    /// Pins the workspaces that actions are judged against.
+    #[must_use]
+    pub fn with_workspaces(mut self, workspaces: Workspaces) -> Engine {
+        self.workspaces = workspaces;
+        self
+    }
+
+    /// Workspace of a caller, and resolver of the paths in it.
+    fn workspace_of(&self, caller: &Caller) -> Workspace<'_> {
+        Workspace {
+            folder: self.workspaces.of(&caller.principal),
+            resolver: self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver),
+        }
     }
 
     /// The policy in force.
@@ -380,8 +398,7 @@ impl Engine {
         wake: Wake,
     ) -> Result<Queued, EngineError> {
         let policy = self.policy();
-        let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
-        let prepared = prepare(&policy, &proposal.action, resolver);
+        let prepared = prepare_in(&policy, &proposal.action, self.workspace_of(&proposal.caller));
         // The digest is of the action as sent, under the tool's canonical name.
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
         let agent = agent_text(&proposal.agent);

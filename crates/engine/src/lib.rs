@@ -41,6 +41,7 @@
 //! use proctor_core::action::Action;
 //! use proctor_engine::access::{Access, COMMAND, local_caller};
 //! use proctor_engine::settings::{Durability, Settings};
+//! use proctor_engine::workspaces::Workspaces;
 //! use proctor_engine::Proposal;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -49,7 +50,8 @@
 //! std::fs::write(&policy, "version: \"1\"\ndefault: allow\n")?;
 //! let (durability, answer) = (Durability::Process, Duration::from_secs(8));
 //! let (agent, team, org) = (String::new(), String::new(), String::new());
-//! let settings = Settings { state, policy: Some(policy), durability, agent, team, org, answer };
+//! let workspaces = Workspaces::default();
+//! let settings = Settings { state, policy: Some(policy), durability, agent, team, org, workspaces, answer };
 //! let Access::Owner(engine) = Access::open(&settings, COMMAND, |_| Vec::new())? else {
 //!     return Err("another process owns the state directory".into());
 //! };
@@ -80,6 +82,7 @@ pub mod state_dir;
 pub mod tokens;
 pub mod traces;
 mod turns;
+pub mod workspaces;
 
 pub use engine::*;
 pub use error::EngineError;

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 pub use proctor_ledger::store::Durability;
 
+use crate::workspaces::Workspaces;
+
 /// Settings of a state directory, and the identity that this user acts under.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -22,6 +24,8 @@ pub struct Settings {
     pub team: String,
     /// The organisation of that agent.
     pub org: String,
+    /// The workspaces that actions are judged against.
+    pub workspaces: Workspaces,
     /// Time limit of an answer; after it the answer is deny.
     pub answer: Duration,
 }

@@ -17,6 +17,8 @@ pub struct TokenTable {
     /// The organisation.
     #[serde(default)]
     pub org: String,
+    /// The workspace of its holder, in place of that of all callers.
+    pub workspace: Option<PathBuf>,
     /// Whether the token belongs to a person who decides approvals, and nothing else.
     #[serde(default)]
     pub approver: bool,

@@ -1,54 +1,21 @@
 //! Derivation of facts: walks the arguments and parses shell commands, patches and URLs.
 
+mod arguments;
+mod names;
+mod targets;
+
 use super::links;
-use super::path::absolute;
+use super::path::{absolute, is_anchored};
 use super::shell::{self, Link, ShellCommand, ShellFacts};
+use super::tool::ToolClass;
 use super::{
-    Facts, LONG_PATH, MAX_ENTRIES, MAX_PATH, NO_COMMAND, PathResolver, TOO_MANY_ENTRIES, UNREADABLE_HOST,
-    UNREADABLE_URL, is_unread, patch, tool, url,
+    Facts, LONG_PATH, MAX_ENTRIES, MAX_PATH, NO_COMMAND, NO_HOST, NO_PATH, PathResolver, RELATIVE_PATH,
+    TOO_MANY_ENTRIES, UNREADABLE, Workspace, is_unread, tool, url,
 };
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
 
-/// Argument names that hold a path.
-const PATH_NAMES: &[&str] = &[
-    "path",
-    "file",
-    "file_path",
-    "filepath",
-    "filename",
-    "file_name",
-    "target_file",
-    "notebook_path",
-    "directory",
-    "dir",
-    "folder",
-    "source",
-    "src",
-    "destination",
-    "dest",
-    "dst",
-    "old_path",
-    "new_path",
-    "target",
-    "output",
-    "output_path",
-    "paths",
-    "files",
-];
-/// Argument names that hold a shell command.
-const COMMAND_NAMES: &[&str] = &["command", "cmd", "script", "commands", "shell_command", "bash_command"];
-/// Argument names that hold a command if the tool is a shell.
-const SHELL_NAMES: &[&str] =
-    &["input", "code", "stdin", "text", "line", "lines", "run", "exec", "bash", "sh", "shell", "content"];
-/// Argument names that hold a patch.
-const PATCH_NAMES: &[&str] = &["patch", "diff", "patch_text"];
-/// Argument names that hold a URL.
-const URL_NAMES: &[&str] =
-    &["url", "uri", "endpoint", "target_url", "source_url", "href", "link", "urls", "base_url"];
-/// Argument names that hold a host.
-const HOST_NAMES: &[&str] = &["host", "hostname", "domain", "server", "hosts"];
-pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
+pub(crate) fn facts(action: &Action, workspace: Workspace<'_>) -> Facts {
     let mut facts = Facts {
         kind: action.kind,
         name: action.name.clone(),
@@ -65,7 +32,8 @@ pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Fac
         text: action.text.clone(),
         tokens: action.tokens,
         cost_usd: action.cost_usd,
-        cwd: working_directory(&action.cwd),
+        cwd: working_directory(&action.cwd, workspace.folder),
+        workspace: workspace.folder.to_owned(),
         depth: action.depth,
         door: action.door.clone(),
         ..Facts::default()
@@ -73,32 +41,59 @@ pub(crate) fn facts(action: &Action, resolver: Option<&dyn PathResolver>) -> Fac
     if facts.name.is_empty() {
         facts.name.clone_from(&facts.tool);
     }
-    let mut gatherer = Gatherer { facts, first_path: String::new() };
+    let mut gatherer = Gatherer {
+        facts,
+        class: tool::class(action),
+        resolver: workspace.resolver,
+        first_path: String::new(),
+        bases: Vec::new(),
+        unclean: Vec::new(),
+        only_views: false,
+        patch_without_files: None,
+    };
     gatherer.gather(action);
     let mut facts = gatherer.finish();
-    if let Some(resolver) = resolver {
-        add_real_paths(&mut facts, resolver);
-    }
     bound(&mut facts);
     facts
 }
 
-/// The working directory; none if it is longer than any that a system has.
-fn working_directory(claimed: &str) -> String {
-    if claimed.is_empty() || claimed.len() > MAX_PATH { String::new() } else { absolute(claimed, "") }
+/// The working directory: the claimed one, else the workspace. None if the claimed one is longer than any that a system has, or relative
+/// to nothing.
+fn working_directory(claimed: &str, workspace: &str) -> String {
+    if claimed.is_empty() {
+        return workspace.to_owned();
+    }
+    if claimed.len() > MAX_PATH {
+        return String::new();
+    }
+    let directory = absolute(claimed, workspace);
+    if is_anchored(&directory) { directory } else { String::new() }
 }
 
-struct Gatherer {
+struct Gatherer<'a> {
     facts: Facts,
+    class: ToolClass,
+    resolver: Option<&'a dyn PathResolver>,
     first_path: String,
+    /// Directories in the arguments, which relative paths may start from besides the working directory.
+    bases: Vec<String>,
+    /// Paths before they were cleaned, for the resolver: behind a link, `..` is another directory. With whether they are written.
+    unclean: Vec<(String, bool)>,
+    /// An editor was told to show a file only.
+    only_views: bool,
+    /// What is wrong with a patch in which no file was found.
+    patch_without_files: Option<String>,
 }
 
-impl Gatherer {
+impl Gatherer<'_> {
     fn gather(&mut self, action: &Action) {
         self.is_long(&action.cwd);
-        let writes = self.writes_by_itself();
+        // The arguments of `args` as sent; a result is data, not a target.
+        let args = std::mem::take(&mut self.facts.args);
+        self.find_bases(&args, 0);
         if !action.path.is_empty() {
-            self.add_path(&action.path, writes);
+            let writes = self.class.writes() || self.writes_by_kind();
+            self.add_argument_path(&action.path, writes);
         }
         if !action.command.is_empty() {
             self.add_command(&action.command);
@@ -107,21 +102,67 @@ impl Gatherer {
         if !action.url.is_empty() {
             self.add_url(&action.url);
         }
-        // The arguments of `args` as sent; a result is data, not a target.
-        let args = std::mem::take(&mut self.facts.args);
-        self.walk("", &args, 0);
+        self.walk("", &args, None, 0);
         let says_something = match &args {
             Json::Null => false,
             Json::Object(members) => !members.is_empty(),
             _ => true,
         };
         self.facts.args = args;
-        if self.facts.tool == "shell" && says_something && self.facts.commands.is_empty() {
+        self.note_what_is_missing(action.kind, says_something);
+    }
+
+    /// Notes targets that the tool must have and that were not found. A result names none.
+    fn note_what_is_missing(&mut self, kind: ActionKind, says_something: bool) {
+        if self.class == ToolClass::Shell && says_something && self.facts.commands.is_empty() {
             self.unknown(NO_COMMAND);
+        }
+        if let Some(problem) = self.patch_without_files.take()
+            && self.facts.writes.is_empty()
+        {
+            push_new(&mut self.facts.unknown, problem);
+            self.hidden_path(true);
+        }
+        if kind == ActionKind::ToolResult {
+            return;
+        }
+        if matches!(self.class, ToolClass::FileSearch | ToolClass::ContentSearch)
+            && self.facts.paths.is_empty()
+            && !self.facts.cwd.is_empty()
+        {
+            // A search that names no folder searches the working directory.
+            let cwd = self.facts.cwd.clone();
+            self.push_path(cwd, false);
+        }
+        let takes_path = self.class.is_file() || kind == ActionKind::FileOperation;
+        if takes_path
+            && self.facts.paths.is_empty()
+            && self.facts.commands.is_empty()
+            && self.facts.hosts.is_empty()
+        {
+            self.unknown(NO_PATH);
+            self.hidden_path(self.class.writes() || self.writes_by_kind());
+        }
+        let takes_host = self.class == ToolClass::Network || kind == ActionKind::NetworkCall;
+        if takes_host
+            && self.facts.hosts.is_empty()
+            && self.facts.paths.is_empty()
+            && self.facts.commands.is_empty()
+        {
+            self.hidden_host(NO_HOST);
+        }
+        // What is only named as a directory is what a tool without another path changes.
+        let writes = self.class.writes() && !self.only_views;
+        if writes && self.facts.writes.is_empty() && self.class != ToolClass::FileCopy {
+            self.facts.writes = self.facts.paths.clone();
         }
     }
 
     fn finish(mut self) -> Facts {
+        if let Some(resolver) = self.resolver {
+            let unclean = std::mem::take(&mut self.unclean);
+            add_real_paths(&mut self.facts, &unclean, resolver);
+        }
         self.facts.path = std::mem::take(&mut self.first_path);
         if self.facts.host.is_empty() {
             self.facts.host = self.facts.hosts.first().cloned().unwrap_or_default();
@@ -129,88 +170,9 @@ impl Gatherer {
         self.facts
     }
 
-    /// Whether the tool itself writes the paths that it is given.
-    fn writes_by_itself(&self) -> bool {
-        matches!(self.facts.tool.as_str(), "file_write" | "file_delete")
-            || (self.facts.kind == ActionKind::FileOperation && self.facts.operation != "read")
-    }
-
-    fn walk(&mut self, name: &str, value: &Json, depth: usize) {
-        if depth > 32 {
-            self.unknown("arguments nested too deep to search");
-            return;
-        }
-        match value {
-            Json::String(text) => self.leaf(name, text),
-            Json::Array(items) if is_any(COMMAND_NAMES, name) || self.is_bare_command(name) => {
-                self.argument_vector(items);
-            }
-            Json::Array(items) => items.iter().for_each(|item| self.walk(name, item, depth + 1)),
-            Json::Object(members) => {
-                for (name, member) in members {
-                    self.walk(name, member, depth + 1);
-                }
-            }
-            Json::Null | Json::Bool(_) | Json::Number(_) => {}
-        }
-    }
-
-    /// Whether a member of this name is a command because the tool is a shell: arguments that are a text or a list, and names that shells
-    /// use for code.
-    fn is_bare_command(&self, name: &str) -> bool {
-        self.facts.tool == "shell" && (name.is_empty() || is_any(SHELL_NAMES, name))
-    }
-
-    fn leaf(&mut self, name: &str, text: &str) {
-        if is_any(COMMAND_NAMES, name) || self.is_bare_command(name) {
-            if self.facts.command.is_empty() {
-                text.clone_into(&mut self.facts.command);
-            }
-            self.add_command(text);
-        } else if is_any(PATCH_NAMES, name)
-            || text.starts_with("*** Begin Patch")
-            || text.starts_with("diff --git ")
-        {
-            self.add_patch(text);
-        } else if is_any(URL_NAMES, name) {
-            if self.facts.url.is_empty() {
-                text.clone_into(&mut self.facts.url);
-            }
-            self.add_url(text);
-        } else if is_any(HOST_NAMES, name) {
-            self.add_sent_host(text);
-        } else if is_any(PATH_NAMES, name) {
-            if text.contains("://") && !text.starts_with("file:") {
-                self.add_url(text);
-            } else if !text.is_empty() {
-                let writes = self.writes_by_itself();
-                self.add_path(text, writes);
-            }
-        } else if text.contains("://") && !text.contains(char::is_whitespace) {
-            self.add_url(text);
-        } else if text.contains("://") && self.facts.tool == "network" {
-            // A tool that connects may follow any URL that it is told of.
-            for host in url::find_hosts(text) {
-                self.add_host(host);
-            }
-        }
-    }
-
-    /// A command as a list of words: quoted back into one line, so that one parser judges both forms.
-    fn argument_vector(&mut self, items: &[Json]) {
-        let words: Vec<String> = items.iter().filter_map(Json::as_str).map(quote).collect();
-        if words.len() < items.len() {
-            self.unknown("command words that are not strings");
-        }
-        let line = words.join(" ");
-        if self.facts.command.is_empty() {
-            self.facts.command = items.iter().filter_map(Json::as_str).collect::<Vec<_>>().join(" ");
-        }
-        self.add_command(&line);
-        // `["ls -l", "rm x"]` is a list of lines rather than of words.
-        for line in items.iter().filter_map(Json::as_str).filter(|line| line.contains(' ')) {
-            self.add_command(line);
-        }
+    /// Whether the action claims to change a file.
+    fn writes_by_kind(&self) -> bool {
+        self.facts.kind == ActionKind::FileOperation && self.facts.operation != "read"
     }
 
     fn add_command(&mut self, line: &str) {
@@ -235,6 +197,7 @@ impl Gatherer {
         {
             self.facts.unknown.insert(0, unread.clone());
         }
+        self.add_patches_of(line, &shell);
         let noted = [
             (&mut self.facts.unknown, shell.unknown),
             (&mut self.facts.expansions, shell.expansions),
@@ -274,10 +237,11 @@ impl Gatherer {
         }
     }
 
-    /// The directories that relative paths may start from: the action's own, and every one that a `cd` goes to. Which of them
-    /// holds at a given word depends on what succeeds at run time, so all are judged.
+    /// The directories that relative paths may start from: the action's own, those in its arguments, and every one that a `cd` goes to.
+    /// Which of them holds at a given word depends on what succeeds at run time, so all are judged.
     fn bases(&mut self, shell: &ShellFacts) -> Vec<String> {
         let mut bases = vec![self.facts.cwd.clone()];
+        self.bases.iter().for_each(|base| push_new(&mut bases, base.clone()));
         let changes = |command: &ShellCommand| {
             matches!(command.words.first().map(String::as_str), Some("cd" | "pushd"))
         };
@@ -289,7 +253,10 @@ impl Gatherer {
                 push_new(&mut bases, "~".to_owned());
                 continue;
             };
-            let reached: Vec<String> = bases.iter().map(|base| absolute(target, base)).collect();
+            let mut reached: Vec<String> = bases.iter().map(|base| absolute(target, base)).collect();
+            // Behind a link, `..` of a later path is the parent of the link's target.
+            let real = bases.iter().filter_map(|base| self.resolver?.real_path(&joined(target, base)));
+            reached.extend(real.collect::<Vec<_>>());
             for base in reached {
                 if base.len() > MAX_PATH {
                     self.unknown(LONG_PATH);
@@ -310,6 +277,7 @@ impl Gatherer {
             return;
         }
         for base in bases {
+            self.note_unclean(path, base, writes);
             let path = absolute(path, base);
             self.push_path(path, writes);
         }
@@ -325,59 +293,21 @@ impl Gatherer {
         is_long
     }
 
-    fn add_path(&mut self, path: &str, writes: bool) {
-        if self.is_long(path) {
-            return;
+    /// Keeps a path with `..` as it is, because links give it another meaning than cleaning does.
+    fn note_unclean(&mut self, path: &str, base: &str, writes: bool) {
+        if self.resolver.is_some() && self.unclean.len() < MAX_ENTRIES && path.contains("..") {
+            self.unclean.push((joined(path, base), writes));
         }
-        let path = absolute(path, &self.facts.cwd);
-        if self.first_path.is_empty() {
-            self.first_path.clone_from(&path);
-        }
-        self.push_path(path, writes);
     }
 
     fn push_path(&mut self, path: String, writes: bool) {
+        if !is_anchored(&path) {
+            self.unknown(RELATIVE_PATH);
+        }
         if writes {
             push_new(&mut self.facts.writes, path.clone());
         }
         push_new(&mut self.facts.paths, path);
-    }
-
-    fn add_patch(&mut self, text: &str) {
-        let files = patch::files(text);
-        for path in files.writes.iter().chain(&files.deletes) {
-            self.add_path(path, true);
-        }
-        for unknown in files.unknown {
-            push_new(&mut self.facts.unknown, unknown);
-        }
-    }
-
-    fn add_url(&mut self, text: &str) {
-        // Without a scheme it is what tools make of it: `example.com/x`, `//example.com/x`.
-        let parsed =
-            url::parse(text).or_else(|| url::parse(&format!("https://{}", text.trim_start_matches('/'))));
-        match parsed {
-            Some(parts) if parts.scheme == "file" => self.add_path(text, false),
-            Some(parts) => {
-                if self.facts.port == 0 {
-                    self.facts.port = parts.port.unwrap_or(0);
-                }
-                self.add_host(parts.host);
-            }
-            None => self.unknown(UNREADABLE_URL),
-        }
-    }
-
-    /// A host as it was sent. What could hide another one in it is not a host.
-    fn add_sent_host(&mut self, sent: &str) {
-        if sent.is_empty() {
-            return;
-        }
-        if sent.contains(['/', '\\', '#', '?', '@']) || sent.contains(char::is_whitespace) {
-            self.unknown(UNREADABLE_HOST);
-        }
-        self.add_host(clean_host(sent));
     }
 
     fn add_host(&mut self, host: String) {
@@ -386,21 +316,45 @@ impl Gatherer {
         }
     }
 
+    /// Notes a host that cannot be read. Its entry is no host, so that no rule about known hosts permits it.
+    fn hidden_host(&mut self, problem: &str) {
+        self.unknown(problem);
+        self.add_host(UNREADABLE.to_owned());
+    }
+
+    /// Notes a path that cannot be found, by an entry that no folder contains.
+    fn hidden_path(&mut self, writes: bool) {
+        if writes {
+            push_new(&mut self.facts.writes, UNREADABLE.to_owned());
+        }
+        push_new(&mut self.facts.paths, UNREADABLE.to_owned());
+    }
+
     fn unknown(&mut self, what: &str) {
         push_new(&mut self.facts.unknown, what.to_owned());
     }
 }
 
-fn add_real_paths(facts: &mut Facts, resolver: &dyn PathResolver) {
-    let known: Vec<String> = facts.paths.iter().take(MAX_ENTRIES).cloned().collect();
-    for path in known {
+/// A path behind its directory, not cleaned.
+fn joined(path: &str, base: &str) -> String {
+    if is_anchored(path) || base.is_empty() { path.to_owned() } else { format!("{base}/{path}") }
+}
+
+fn add_real_paths(facts: &mut Facts, unclean: &[(String, bool)], resolver: &dyn PathResolver) {
+    let known: Vec<(String, bool)> = facts
+        .paths
+        .iter()
+        .take(MAX_ENTRIES)
+        .map(|path| (path.clone(), facts.writes.contains(path)))
+        .collect();
+    for (path, writes) in known.iter().chain(unclean) {
         // No system has such a path, and looking it up costs more the longer it is.
         if path.len() > MAX_PATH {
             push_new(&mut facts.unknown, LONG_PATH.to_owned());
             continue;
         }
-        let Some(real) = resolver.real_path(&path) else { continue };
-        if facts.writes.contains(&path) {
+        let Some(real) = resolver.real_path(path) else { continue };
+        if *writes {
             push_new(&mut facts.writes, real.clone());
         }
         push_new(&mut facts.paths, real);
@@ -456,8 +410,9 @@ fn clean_host(host: &str) -> String {
     if host.is_empty() {
         return String::new();
     }
-    match url::parse(&format!("host://{host}")) {
-        Some(parts) => parts.host,
-        None => host.to_lowercase(),
-    }
+    let parts = url::parse(&format!("host://{host}")).filter(|parts| url::is_host(&parts.host));
+    parts.map_or_else(|| UNREADABLE.to_owned(), |parts| parts.host)
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,7 @@ pub mod path;
 pub mod shell;
 pub mod tool;
 pub mod url;
+pub mod workspace;
 
 mod gather;
 mod links;
@@ -29,6 +30,8 @@ use rust_decimal::Decimal;
 
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
+
+pub use workspace::Workspace;
 
 /// The evaluator's semantic version. It names the tables and rules of this module, the language of conditions and the
 /// time-zone rules: two evaluators with the same version give the same decision for the same read-set.
@@ -69,8 +72,10 @@ pub struct Facts {
     pub tokens: u64,
     /// Expected cost in USD.
     pub cost_usd: Decimal,
-    /// The directory that relative paths start from.
+    /// The directory that relative paths start from: the claimed one, else the workspace.
     pub cwd: String,
+    /// The workspace that is pinned for the caller; empty if none is.
+    pub workspace: String,
     /// Number of agents between this one and the root.
     pub depth: u32,
     /// The door that received it.
@@ -113,6 +118,7 @@ proctor_core::member_table! {
         Tokens = "tokens": tokens as u64,
         CostUsd = "cost_usd": cost_usd as Decimal,
         Cwd = "cwd": cwd as String,
+        Workspace = "workspace": workspace as String,
         Depth = "depth": depth as u32,
         Door = "door": door as String,
         Paths = "paths": paths as Vec<String>,
@@ -128,7 +134,8 @@ proctor_core::member_table! {
 
 /// Resolver of the real path behind a cleaned one. Only a door on the same host as the agent can have one.
 pub trait PathResolver {
-    /// The real path, if it exists and differs.
+    /// The real path of an absolute one, which need not be clean, if it differs. Of a path that does not exist, links are followed as
+    /// far as there are any.
     fn real_path(&self, path: &str) -> Option<String>;
 }
 
@@ -142,6 +149,14 @@ pub const NO_COMMAND: &str = "a shell call without a command that could be found
 pub const MAX_PATH: usize = 4096;
 /// Entry of `unknown` for a host that cannot be parsed.
 pub const UNREADABLE_HOST: &str = "a host that cannot be read";
+/// Entry of `unknown` for a relative path without a directory that it starts from.
+pub const RELATIVE_PATH: &str = "a relative path, without a working directory or a workspace";
+/// Entry of `unknown` for a tool for files without a path.
+pub const NO_PATH: &str = "a tool for files without a path that could be found";
+/// Entry of `unknown` for a tool that connects without a host.
+pub const NO_HOST: &str = "a connection without a host that could be found";
+/// Entry of `paths`, `writes` and `hosts` for one that could not be read: no path and no host is spelled so.
+pub const UNREADABLE: &str = "?";
 /// Entry of `unknown` for lists that were truncated.
 pub const TOO_MANY_ENTRIES: &str = "more than 1024 paths, commands or hosts";
 
@@ -154,9 +169,14 @@ pub fn is_unread(unknown: &str) -> bool {
 /// Most entries of each list; further ones are dropped and reported in `unknown`.
 pub const MAX_ENTRIES: usize = 1024;
 
-/// Derives the facts of an action.
+/// Derives the facts of an action of a caller without a workspace.
 pub fn normalise(action: &Action, resolver: Option<&dyn PathResolver>) -> Facts {
-    gather::facts(action, resolver)
+    normalise_in(action, Workspace { folder: "", resolver })
+}
+
+/// Derives the facts of an action.
+pub fn normalise_in(action: &Action, workspace: Workspace<'_>) -> Facts {
+    gather::facts(action, workspace)
 }
 
 #[cfg(test)]

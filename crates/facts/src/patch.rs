@@ -11,15 +11,19 @@ pub struct PatchFiles {
     pub unknown: Vec<String>,
 }
 
-/// Finds the files of a unified or git diff, or of a text in the `*** Begin Patch` format.
+/// Finds the files of a unified, context or git diff, or of a text in the `*** Begin Patch` format.
 ///
-/// Both formats may occur in one text: a tool may understand either, so both are read.
+/// All formats may occur in one text, behind any other text: a tool may understand either, so all are read.
 pub fn files(patch: &str) -> PatchFiles {
     let mut reader = Reader::default();
-    for line in patch.lines() {
-        reader.line(line);
+    let lines: Vec<&str> = lines(patch).collect();
+    reader.lines(&lines);
+    if reader.miscounted {
+        // Counts that do not fit are ignored by some tools: then what they hid are headers.
+        reader.trusts_counts = false;
+        reader.hunk = (0, 0);
+        reader.lines(&lines);
     }
-    reader.end_of_file_section();
     if reader.files.writes.is_empty() && reader.files.deletes.is_empty() {
         let reason = "the text is neither a unified diff nor a patch of `*** Begin Patch` form";
         reader.files.unknown.push(reason.to_owned());
@@ -27,13 +31,41 @@ pub fn files(patch: &str) -> PatchFiles {
     reader.files
 }
 
-#[derive(Default)]
+/// Whether a text has a line that only patches have.
+pub fn looks_like(text: &str) -> bool {
+    let mut after_old = false;
+    lines(text).any(|line| {
+        let line = unindented(line);
+        let is_new = after_old && line.starts_with("+++ ");
+        after_old = line.starts_with("--- ");
+        is_new || line.starts_with("*** Begin Patch") || line.starts_with("diff --git ")
+    })
+}
+
+/// The lines of a text, ended by any of the three line endings.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
+}
+
+/// A line without what mail and markdown put in front of it, byte order mark included.
+fn unindented(line: &str) -> &str {
+    let line = line.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '>'));
+    // Mail programs quote a line that starts with a dash.
+    line.strip_prefix("- ").filter(|rest| rest.starts_with("---")).unwrap_or(line)
+}
+
 struct Reader {
     files: PatchFiles,
     seen: std::collections::HashSet<(bool, String)>,
     /// Lines of the current hunk that are still to come: removed-or-kept, added-or-kept.
     hunk: (u64, u64),
+    /// Whether a hunk is as long as its header says.
+    trusts_counts: bool,
+    /// A hunk had more or fewer lines than its header says.
+    miscounted: bool,
     old: Option<String>,
+    /// The name on a `*** ` line of a context diff.
+    context: Option<String>,
     /// The two names of a `diff --git` line, used when no `---`/`+++` lines follow.
     git: Option<(String, String)>,
     deleted: bool,
@@ -41,16 +73,55 @@ struct Reader {
     updated: Option<String>,
 }
 
+impl Default for Reader {
+    fn default() -> Self {
+        Self {
+            files: PatchFiles::default(),
+            seen: std::collections::HashSet::new(),
+            hunk: (0, 0),
+            trusts_counts: true,
+            miscounted: false,
+            old: None,
+            context: None,
+            git: None,
+            deleted: false,
+            named: false,
+            updated: None,
+        }
+    }
+}
+
 impl Reader {
+    fn lines(&mut self, lines: &[&str]) {
+        for (at, line) in lines.iter().enumerate() {
+            let is_pair =
+                self.hunk != (0, 0) && self.starts_section(line, lines.get(at + 1..).unwrap_or_default());
+            if is_pair {
+                self.hunk = (0, 0);
+            }
+            self.line(line);
+        }
+        self.miscounted |= self.hunk != (0, 0);
+        self.end_of_file_section();
+    }
+
+    /// Whether a line in a hunk starts the changes of another file all the same: the two names, and a hunk.
+    fn starts_section(&self, line: &str, rest: &[&str]) -> bool {
+        line.starts_with("--- ")
+            && rest.first().is_some_and(|next| next.starts_with("+++ "))
+            && rest.get(1).is_some_and(|next| next.starts_with("@@ "))
+    }
+
     fn line(&mut self, line: &str) {
-        if let Some(marker) = line.trim_start().strip_prefix("*** ") {
-            // The context diff format also starts lines with three stars.
+        if let Some(marker) = unindented(line).strip_prefix("***") {
             self.marker(marker);
             return;
         }
         if self.in_hunk(line) {
             return;
         }
+        let line = unindented(line);
+        let context = self.context.take();
         if let Some(names) = line.strip_prefix("diff --git ") {
             self.end_of_file_section();
             self.git = git_names(names);
@@ -61,19 +132,29 @@ impl Reader {
             if self.named {
                 self.end_of_file_section();
             }
-            self.old = Some(name_of(name));
+            let name = name_of(name);
+            if let Some(old) = context {
+                // A context diff has its names on `***` and `---` lines.
+                self.old = Some(old);
+                self.pair(&name);
+            }
+            self.old = Some(name);
         } else if let Some(name) = line.strip_prefix("+++ ") {
             self.pair(&name_of(name));
-        } else if let Some(name) = line.strip_prefix("rename from ") {
+        } else if let Some(name) =
+            line.strip_prefix("rename from ").or_else(|| line.strip_prefix("rename old "))
+        {
             self.named = true;
             self.delete(&unquote(name));
-        } else if let Some(name) = line.strip_prefix("rename to ").or_else(|| line.strip_prefix("copy to ")) {
+        } else if let Some(name) =
+            ["rename to ", "rename new ", "copy to "].iter().find_map(|start| line.strip_prefix(start))
+        {
             self.named = true;
             self.write(&unquote(name));
         } else if line.starts_with("deleted file mode ") {
             self.deleted = true;
         } else if let Some(header) = line.strip_prefix("@@ ") {
-            self.hunk = hunk_size(header).unwrap_or_default();
+            self.hunk = if self.trusts_counts { hunk_size(header).unwrap_or_default() } else { (0, 0) };
         } else if let Some(name) = line.strip_prefix("Index: ") {
             self.git = Some((name.trim().to_owned(), name.trim().to_owned()));
         }
@@ -95,6 +176,7 @@ impl Reader {
             Some('\\') => {}
             Some(_) => {
                 // The counts are wrong: read on as headers rather than miss one.
+                self.miscounted = true;
                 self.hunk = (0, 0);
                 return false;
             }
@@ -103,29 +185,29 @@ impl Reader {
         !line.starts_with("diff --git ")
     }
 
+    /// A line that starts with three stars: a field of the `*** Begin Patch` format, or a name in a context diff.
     fn marker(&mut self, marker: &str) {
-        let fields = ["Add File:", "Update File:", "Delete File:", "Move to:"];
-        let Some((field, name)) =
-            fields.iter().find_map(|field| marker.strip_prefix(field).map(|name| (*field, name.trim())))
-        else {
+        self.context = None;
+        let Some((field, name)) = marker.split_once(':').filter(|(field, _)| is_field(field)) else {
+            let name = name_of(marker);
+            let is_name = marker.starts_with(' ') && !name.is_empty() && !name.ends_with("****");
+            let words = ["Begin Patch", "End Patch", "End of File"];
+            self.context = (is_name && !words.contains(&name.as_str())).then_some(name);
             return;
         };
+        let (field, name) = (field.trim().to_ascii_lowercase(), name.trim());
         if name.is_empty() {
-            self.files.unknown.push(format!("`*** {field}` without a file name"));
-            return;
-        }
-        match field {
-            "Delete File:" => self.delete(name),
-            "Move to:" => {
-                if let Some(source) = self.updated.take() {
-                    self.delete(&source);
-                }
-                self.write(name);
+            self.files.unknown.push(format!("`*** {field}:` without a file name"));
+        } else if field.starts_with("delete") || field.starts_with("remove") {
+            self.delete(name);
+        } else if field.ends_with(" to") {
+            if let Some(source) = self.updated.take() {
+                self.delete(&source);
             }
-            _ => {
-                self.updated = (field == "Update File:").then(|| name.to_owned());
-                self.write(name);
-            }
+            self.write(name);
+        } else {
+            self.updated = field.starts_with("update").then(|| name.to_owned());
+            self.write(name);
         }
     }
 
@@ -175,6 +257,14 @@ impl Reader {
     }
 
     fn write(&mut self, name: &str) {
+        // Tools strip the first part of a name or not; with `..` in it, that leads to different folders.
+        if let Some((_, stripped)) = name.split_once('/').filter(|(_, rest)| rest.contains("..")) {
+            self.add_write(stripped);
+        }
+        self.add_write(name);
+    }
+
+    fn add_write(&mut self, name: &str) {
         if !name.is_empty() && self.seen.insert((true, name.to_owned())) {
             self.files.writes.push(name.to_owned());
         }
@@ -185,6 +275,14 @@ impl Reader {
             self.files.deletes.push(name.to_owned());
         }
     }
+}
+
+/// Whether a text before a colon is a field that names a file, such as `Add File` or `Move to`.
+fn is_field(text: &str) -> bool {
+    let text = text.trim().to_ascii_lowercase();
+    ["file", "to", "directory", "folder", "path"].iter().any(|last| text.split(' ').next_back() == Some(last))
+        && text.len() <= 32
+        && text.contains(' ')
 }
 
 /// Strips git's usual prefix.
@@ -297,84 +395,4 @@ fn hunk_size(header: &str) -> Option<(u64, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::files;
-
-    fn check(patch: &str, writes: &[&str], deletes: &[&str]) {
-        let found = files(patch);
-        assert_eq!(found.writes, writes, "{patch}");
-        assert_eq!(found.deletes, deletes, "{patch}");
-        assert!(found.unknown.is_empty(), "{patch}: {:?}", found.unknown);
-    }
-
-    #[test]
-    fn unified_diffs() {
-        check("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", &["x"], &[]);
-        check("--- x.orig\t2020-01-01\n+++ x\t2020-01-02\n", &["x"], &[]);
-        check("--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+a\n", &["new"], &[]);
-        check("--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", &[], &["gone"]);
-        check("--- a/x\n+++ a/x\n", &["a/x"], &[]);
-        check("--- i/x\n+++ w/x\n", &["x"], &[]);
-        check("--- a/x\n+++ b/y\n", &["y", "x"], &[]);
-        check("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/y\n+++ b/y\n", &["x", "y"], &[]);
-        check("--- \"a/\\303\\244.txt\"\n+++ \"b/\\303\\244.txt\"\n", &["ä.txt"], &[]);
-        check("--- ../../etc/passwd\n+++ ../../etc/passwd\n", &["../../etc/passwd"], &[]);
-    }
-
-    #[test]
-    fn git_headers() {
-        check("diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n", &["x"], &[]);
-        check("diff --git a/o b/n\nsimilarity index 100%\nrename from o\nrename to n\n", &["n"], &["o"]);
-        check("diff --git a/x b/x\ndeleted file mode 100644\nindex 1..0\n", &[], &["x"]);
-        check("diff --git a/x b/x\nnew file mode 100755\nindex 0..0\n", &["x"], &[]);
-        check("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", &["x"], &[]);
-        check("diff --git a/a b.txt b/a b.txt\nnew file mode 100644\n", &["a b.txt"], &[]);
-        check("diff --git \"a/\\303\\244\" \"b/\\303\\244\"\ndeleted file mode 100644\n", &[], &["ä"]);
-        check("diff --git a/x b/x\nGIT binary patch\nliteral 0\n", &["x"], &[]);
-        check("diff --git a/x b/y\ncopy from x\ncopy to y\n", &["y"], &[]);
-    }
-
-    #[test]
-    fn content_is_not_a_header() {
-        check("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- a/no\n+++ b/no\n c\n", &["x"], &[]);
-        let hidden = "--- a/x\n+++ b/x\n@@ -1,999 +1,999 @@\n c\ndiff --git a/y b/y\n--- a/y\n+++ b/y\n";
-        check(hidden, &["x", "y"], &[]);
-    }
-
-    #[test]
-    fn begin_patch_format() {
-        let patch = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n@@\n-x\n+y\n\
-                     *** Delete File: d\n*** Update File: e\n@@\n-1\n+2\n*** End Patch\n";
-        check(patch, &["a", "b", "c", "e"], &["b", "d"]);
-    }
-
-    #[test]
-    fn other_text_is_unknown() {
-        for text in ["", "hello", "*** Begin Patch\n*** End Patch", "--- a/x\n", "+++ b/x"] {
-            let found = files(text);
-            assert!(found.writes.is_empty() && found.deletes.is_empty(), "{text}");
-            assert!(!found.unknown.is_empty(), "{text}");
-        }
-        assert_eq!(files("*** Add File:\n").unknown.len(), 2);
-    }
-
-    proptest! {
-        #[test]
-        fn never_panics(text in "\\PC*|(--- |\\+\\+\\+ |diff --git |@@ -|\"|a/x| |\\n|\\\\3|\\*\\*\\* Add File: ){0,20}") {
-            let found = files(&text);
-            prop_assert!(!found.writes.is_empty() || !found.deletes.is_empty() || !found.unknown.is_empty());
-        }
-
-        #[test]
-        fn every_changed_file_is_found(names in prop::collection::vec("[a-z]{1,8}(/[a-z]{1,8}){0,3}", 1..8)) {
-            let section = |name: &String| format!("--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-a\n+b\n");
-            let patch = names.iter().map(section).collect::<Vec<_>>().concat();
-            let found = files(&patch);
-            for name in &names {
-                prop_assert!(found.writes.contains(name), "{}", patch);
-            }
-        }
-    }
-}
+mod tests;

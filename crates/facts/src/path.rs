@@ -24,7 +24,7 @@ fn absolute_path(path: &str, cwd: &str) -> String {
 }
 
 /// Whether a path does not depend on a directory.
-fn is_anchored(path: &str) -> bool {
+pub(crate) fn is_anchored(path: &str) -> bool {
     path.starts_with('/') || path.starts_with('~') || is_windows(path)
 }
 

@@ -50,6 +50,37 @@ pub fn parse(url: &str) -> Option<UrlParts> {
     Some(UrlParts { scheme, host, port, path })
 }
 
+/// Whether a text is a host in its one spelling: an address, or a name of letters, digits, `-` and `_`.
+pub fn is_host(host: &str) -> bool {
+    host::is_valid(host)
+}
+
+/// Whether a text has a scheme of URLs that reach no host, such as `data:`, or names none. `example.com:443` has a port instead.
+pub(crate) fn scheme_without_host(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let is_port =
+        rest.split(['/', '?', '#']).next().unwrap_or_default().bytes().all(|byte| byte.is_ascii_digit());
+    is_scheme(scheme) && !is_port && !scheme.contains('.') && rest.parse::<std::net::Ipv6Addr>().is_err()
+}
+
+/// Hosts that other programs may read in a URL than [`parse`] does: a backslash ends the authority or is part of it, and blanks are
+/// dropped or end it.
+pub fn other_readings(url: &str) -> Vec<String> {
+    let Some((_, rest)) = url.split_once("://") else { return Vec::new() };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let first = parse(url).map(|parts| parts.host).unwrap_or_default();
+    let mut readings = vec![host::split(authority).0];
+    let before = |found: fn(char) -> bool| authority.split(found).next().unwrap_or_default();
+    readings.push(host::split(before(|c| c == '\\')).0);
+    readings.push(host::split(before(char::is_whitespace)).0);
+    let is_plain = !authority.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control());
+    if is_plain {
+        return Vec::new();
+    }
+    readings.retain(|reading| *reading != first && !reading.is_empty());
+    unique(readings)
+}
+
 /// The hosts of all `scheme://` URLs and `user@host:path` forms in a text, each once.
 pub fn find_hosts(text: &str) -> Vec<String> {
     let mut hosts = Vec::new();

@@ -12,6 +12,7 @@ mod requested;
 mod sections;
 mod stops;
 
+use proctor_core::action::ActionKind;
 use proctor_core::decision::{Decision, Effect};
 use proctor_core::record::Amount;
 use rust_decimal::Decimal;
@@ -130,9 +131,9 @@ fn evaluate_once(policy: &Policy, input: &Input, answers: &dyn AnswerSource) -> 
         evaluation.amounts.extend(least(&documents, input));
         evaluation.crossings = budgets::crossings(policy, input, answers, &evaluation.amounts);
         evaluation.suspend = None;
-    }
-    if evaluation.decision.effect == Effect::Ask {
+    } else if evaluation.decision.effect == Effect::Ask {
         evaluation.amounts = asked(input);
+        evaluation.amounts.extend(rate_amount(rate));
     }
     evaluation.amounts.extend(watched);
     evaluation
@@ -367,7 +368,10 @@ fn approval_micros(documents: &[&Document]) -> u64 {
 /// Amounts that an action which is let through takes from its accounts.
 fn reserve(input: &Input, rate: Option<u32>) -> Vec<Amount> {
     let amount = |unit: &str, value: Decimal| Amount { unit: unit.to_owned(), value, limit: None };
-    let mut amounts = vec![amount("calls", Decimal::ONE)];
+    let mut amounts = Vec::new();
+    if input.facts.kind != ActionKind::ToolResult {
+        amounts.push(amount("calls", Decimal::ONE));
+    }
     if input.facts.tokens > 0 {
         amounts.push(amount("tokens", Decimal::from(input.facts.tokens)));
     }
@@ -375,9 +379,7 @@ fn reserve(input: &Input, rate: Option<u32>) -> Vec<Amount> {
     if !cost.is_zero() {
         amounts.push(amount("usd", cost));
     }
-    if let Some(limit) = rate {
-        amounts.push(Amount { unit: "rate".to_owned(), value: Decimal::ONE, limit: Some(limit) });
-    }
+    amounts.extend(rate_amount(rate));
     amounts
 }
 
@@ -422,6 +424,11 @@ pub(crate) const ASKED_TOKENS: &str = "asked_tokens";
 /// Whether a unit is of those that only questions have.
 fn is_of_asks(unit: &str) -> bool {
     [ASKED_USD, ASKED_TOKENS].contains(&unit)
+}
+
+/// The charge of a rate limit. An ask is charged too: asking again and again is what the limit is for, and the grant is free.
+fn rate_amount(rate: Option<u32>) -> Option<Amount> {
+    rate.map(|limit| Amount { unit: "rate".to_owned(), value: Decimal::ONE, limit: Some(limit) })
 }
 
 /// Whether findings of only these kinds leave the answer alone, because the documents do not say what to do about secrets.

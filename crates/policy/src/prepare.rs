@@ -2,7 +2,7 @@
 
 use proctor_core::action::{Action, MemberMut};
 use proctor_core::json::Json;
-use proctor_facts::{Fact, Facts, PathResolver, normalise};
+use proctor_facts::{Fact, Facts, PathResolver, Workspace, normalise_in};
 
 use crate::input::FoundSecret;
 use crate::policy::Policy;
@@ -19,8 +19,8 @@ pub struct Prepared {
 
 /// Normalises, scans and redacts an action. Derived facts are derived before redaction and redacted one by one, so that redaction never
 /// hides a command, path or host from a rule.
-pub fn prepare(policy: &Policy, action: &Action, resolver: Option<&dyn PathResolver>) -> Prepared {
-    let mut facts = normalise(action, resolver);
+pub fn prepare_in(policy: &Policy, action: &Action, workspace: Workspace<'_>) -> Prepared {
+    let mut facts = normalise_in(action, workspace);
     let mut redactor = Redactor {
         scanner: policy.scanner(),
         keep_email: !policy.redacts_email(),
@@ -52,10 +52,15 @@ pub fn prepare(policy: &Policy, action: &Action, resolver: Option<&dyn PathResol
     Prepared { facts, findings: redactor.findings }
 }
 
+/// [`prepare_in`] for a caller without a workspace.
+pub fn prepare(policy: &Policy, action: &Action, resolver: Option<&dyn PathResolver>) -> Prepared {
+    prepare_in(policy, action, Workspace { folder: "", resolver })
+}
+
 /// The characters between the pieces of a fact that rules compare one by one.
 const fn separators(fact: Fact) -> &'static [char] {
     match fact {
-        Fact::Path | Fact::Cwd | Fact::Paths | Fact::Writes => &['/'],
+        Fact::Path | Fact::Cwd | Fact::Workspace | Fact::Paths | Fact::Writes => &['/'],
         Fact::Command | Fact::Commands | Fact::Unknown | Fact::Expansions | Fact::Opaque => &[' ', '/'],
         Fact::Assignments => &['=', ' ', '/'],
         Fact::Host | Fact::Hosts => &['.'],
@@ -86,7 +91,9 @@ fn is_sent(action: &Action, fact: Fact) -> bool {
         Fact::Command => !action.command.is_empty(),
         Fact::Host => !action.host.is_empty(),
         Fact::Url => !action.url.is_empty(),
+        Fact::Cwd => !action.cwd.is_empty(),
         Fact::Tool
+        | Fact::Workspace
         | Fact::Paths
         | Fact::Writes
         | Fact::Commands
@@ -105,7 +112,6 @@ fn is_sent(action: &Action, fact: Fact) -> bool {
         | Fact::Text
         | Fact::Tokens
         | Fact::CostUsd
-        | Fact::Cwd
         | Fact::Depth
         | Fact::Door => true,
     }

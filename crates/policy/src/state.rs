@@ -101,6 +101,11 @@ impl Default for State {
     }
 }
 
+/// Whether a record is an ask that uses up a rate limit. Asks of earlier versions carry no such amount, and change nothing.
+fn is_charged_ask(envelope: &Envelope) -> bool {
+    envelope.decision == Some(Effect::Ask) && envelope.amounts.iter().any(|amount| amount.unit == "rate")
+}
+
 impl State {
     /// The names of all folds, for reading rows back.
     pub const FOLDS: [&str; 8] = [
@@ -167,6 +172,8 @@ impl State {
             let sums = Sums::of(&envelope.amounts).raised();
             self.meters.book(envelope, &above, minute_of(envelope.time), sums, rows);
             self.rates.charge(envelope, rows);
+        } else if is_charged_ask(envelope) {
+            self.rates.charge(envelope, rows);
         }
         self.approvals.decision(self.limits, seq, envelope, rows);
     }
@@ -188,6 +195,8 @@ impl State {
                 let sums = Sums::of(&envelope.amounts).raised().negated();
                 self.meters.book(envelope, &above, minute, sums, rows);
             }
+            self.rates.retract(envelope, rows);
+        } else if is_charged_ask(envelope) {
             self.rates.retract(envelope, rows);
         }
         self.approvals.retract(envelope, rows);

@@ -74,11 +74,14 @@ pub struct Common {
     /// The agent's organisation.
     #[arg(long, global = true, display_order = 906, env = "PROCTOR_ORG", value_name = "NAME")]
     pub org: Option<String>,
+    /// Folder that the agents work in: relative paths start there, and rules see it as `action.workspace`.
+    #[arg(long, global = true, display_order = 907, env = "PROCTOR_WORKSPACE", value_name = "DIR")]
+    pub pin_workspace: Option<PathBuf>,
     /// Trust file: the ledger keys and witnesses whose signatures count.
-    #[arg(long, global = true, display_order = 907, env = "PROCTOR_TRUST", value_name = "FILE")]
+    #[arg(long, global = true, display_order = 908, env = "PROCTOR_TRUST", value_name = "FILE")]
     pub trust: Option<PathBuf>,
     /// Deny an action that is not recorded after this many milliseconds (default: 8000).
-    #[arg(long, global = true, display_order = 908, env = "PROCTOR_ANSWER_MS", value_name = "MS")]
+    #[arg(long, global = true, display_order = 909, env = "PROCTOR_ANSWER_MS", value_name = "MS")]
     pub answer_ms: Option<u64>,
 }
 
@@ -92,6 +95,7 @@ impl Common {
             agent: self.agent.clone(),
             team: self.team.clone(),
             org: self.org.clone(),
+            workspace: self.pin_workspace.clone(),
             trusted: self.trust.clone(),
             answer_ms: self.answer_ms,
             ..Overrides::default()

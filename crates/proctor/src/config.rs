@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use proctor_door_ahp::AhpSettings;
 use proctor_door_assembly::{AssemblyMode, AssemblySettings};
-use proctor_engine::access::local_caller;
+use proctor_engine::access::{local_caller, token_principal};
 use proctor_engine::settings::{Durability as LedgerDurability, Settings as EngineSettings, file};
 use proctor_engine::tokens::{self, TokenError, TokenTable};
+use proctor_engine::workspaces::{WorkspaceError, Workspaces};
 use proctor_system::trusted::{self, UntrustedPath};
 use serde::Deserialize;
 
@@ -25,6 +26,7 @@ struct File {
     agent: Option<String>,
     team: Option<String>,
     org: Option<String>,
+    workspace: Option<PathBuf>,
     trusted: Option<PathBuf>,
     #[serde(default)]
     gate: GateTable,
@@ -197,6 +199,9 @@ pub enum ConfigError {
     /// A token is not usable.
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// A pinned workspace is not usable.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
 }
 
 /// The door of Agent Assembly, and what belongs to it.
@@ -254,6 +259,8 @@ pub struct Overrides {
     pub team: Option<String>,
     /// `--org`
     pub org: Option<String>,
+    /// `--pin-workspace`
+    pub workspace: Option<PathBuf>,
     /// `--trust`
     pub trusted: Option<PathBuf>,
     /// `--answer-ms`
@@ -307,6 +314,17 @@ impl Config {
         let hold_ms = overrides.ahp.hold_ms.or(file.ahp.hold_ms).unwrap_or(0);
         let tokens = file.token.iter().map(|token| tokens::read(token, &base)).collect::<Result<Vec<_>, _>>();
         let tokens = tokens?;
+        let mut workspaces = Workspaces::default();
+        // An empty variable pins nothing, rather than the working directory.
+        let pinned = overrides.workspace.clone().filter(|path| !path.as_os_str().is_empty());
+        if let Some(folder) = place(&pinned, &file.workspace) {
+            workspaces.pin(&folder)?;
+        }
+        for token in &file.token {
+            if let Some(folder) = &token.workspace {
+                workspaces.pin_for(token_principal(&token.name), &base.join(folder))?;
+            }
+        }
         if hold_ms != 0 && hold_ms.saturating_add(500) > answer_ms {
             return Err(ConfigError::HoldTooLong { hold_ms, answer_ms });
         }
@@ -382,6 +400,7 @@ impl Config {
                 agent,
                 team,
                 org,
+                workspaces,
                 answer: Duration::from_millis(gate_ms),
             },
             trusted: place(&overrides.trusted, &file.trusted),
@@ -423,6 +442,29 @@ mod tests {
         assert_eq!(config.engine.policy, Some(inner.join("p.yaml")));
         assert_eq!(config.engine.agent, "y");
         assert_eq!(config.engine.answer, Duration::from_millis(5));
+    }
+
+    #[test]
+    fn a_workspace_is_pinned_for_all_and_for_a_token_and_an_empty_variable_pins_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        let file = folder.path().join("proctor.toml");
+        std::fs::write(
+            &file,
+            "workspace = \"app\"\n[[token]]\nname = \"ci\"\nenv = \"X\"\nworkspace = \"/builds\"\n",
+        )
+        .unwrap();
+        let of = |workspace: Option<&str>, principal: &str| {
+            let overrides = Overrides { workspace: workspace.map(PathBuf::from), ..Overrides::default() };
+            let config = Config::load(&real, &overrides).unwrap();
+            config.engine.workspaces.of(principal).to_owned()
+        };
+        assert_eq!(of(None, "uid:1000"), real.join("app").to_str().unwrap());
+        assert_eq!(of(None, "agent:ci"), "/builds");
+        assert_eq!(of(Some("other"), "uid:1000"), real.join("other").to_str().unwrap());
+        assert_eq!(of(Some(""), "uid:1000"), real.join("app").to_str().unwrap());
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(of(Some(""), "uid:1000"), "");
     }
 
     #[test]

@@ -4,7 +4,8 @@ pub mod private;
 pub mod trusted;
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
 
 use proctor_core::random::Randomness;
 use proctor_core::time::{Clock, Timestamp};
@@ -86,36 +87,102 @@ impl Drawn {
     }
 }
 
-/// Real paths on this host: symbolic links followed, for the longest part of the path that exists.
+/// Real paths on this host: symbolic links followed as the operating system does, also those whose target does not exist yet.
 #[derive(Debug, Clone, Copy)]
 pub struct RealPaths;
 
+/// Most links that one path may lead through, as in the kernel.
+const MAX_LINKS: usize = 40;
+
 impl PathResolver for RealPaths {
     fn real_path(&self, path: &str) -> Option<String> {
-        let path = Path::new(path);
-        if !path.is_absolute() {
+        if !path.starts_with('/') {
             return None;
         }
-        // A file that is about to be created does not exist yet, but its folder may be a link.
-        // Looked for from the root: a path of which nothing exists costs one look.
-        let mut existing = PathBuf::from("/");
-        for part in path.components().skip(1) {
-            let next = existing.join(part);
-            if !next.exists() {
-                break;
+        let mut rest: Vec<OsString> = components(Path::new(path));
+        let mut real = PathBuf::from("/");
+        let mut links = 0;
+        // What does not exist holds no links: the rest of the path is joined as it is.
+        let mut exists = true;
+        while let Some(part) = rest.pop() {
+            if part == ".." {
+                real.pop();
+                exists = true;
+                continue;
             }
-            existing = next;
+            real.push(&part);
+            if !exists {
+                continue;
+            }
+            match std::fs::symlink_metadata(&real) {
+                Ok(metadata) if metadata.is_symlink() => {
+                    links += 1;
+                    let target = std::fs::read_link(&real).ok().filter(|_| links <= MAX_LINKS)?;
+                    if target.is_absolute() {
+                        real = PathBuf::from("/");
+                    } else {
+                        real.pop();
+                    }
+                    rest.extend(components(&target));
+                }
+                Ok(_) => {}
+                Err(_) => exists = false,
+            }
         }
-        let real = existing.canonicalize().ok()?;
-        let rest = path.strip_prefix(&existing).ok()?;
-        let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
-        (real != path).then(|| real.to_string_lossy().into_owned())
+        let real = real.to_string_lossy().into_owned();
+        (real != path).then_some(real)
     }
+}
+
+/// The parts of a path from its end, `..` among them.
+fn components(path: &Path) -> Vec<OsString> {
+    let parts = path.components().filter_map(|part| match part {
+        Component::Normal(part) => Some(part.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    let mut parts: Vec<OsString> = parts.collect();
+    parts.reverse();
+    parts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_through_links_is_the_one_that_the_system_would_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("out/deep")).unwrap();
+        std::fs::create_dir_all(root.join("app/src")).unwrap();
+        std::fs::write(root.join("out/key"), "x").unwrap();
+        let link = |from: &str, to: &str| std::os::unix::fs::symlink(to, root.join(from)).unwrap();
+        link("app/link", "../out/deep");
+        link("app/key", root.join("out/key").to_str().unwrap());
+        link("app/dangling", "../out/new");
+        link("app/src/chain", "../link");
+        link("app/loop", "loop");
+        for (path, real) in [
+            ("app/src/a", None),
+            ("app/key", Some("out/key")),
+            ("app/link/new/file", Some("out/deep/new/file")),
+            ("app/link/../key", Some("out/key")),
+            ("app/dangling", Some("out/new")),
+            ("app/dangling/x", Some("out/new/x")),
+            ("app/src/chain/x", Some("out/deep/x")),
+            ("app/missing/../link/x", Some("out/deep/x")),
+            ("app/loop", None),
+        ] {
+            let found = RealPaths.real_path(root.join(path).to_str().unwrap());
+            let expected = real.map(|real| root.join(real).to_str().unwrap().to_owned());
+            assert_eq!(found, expected, "{path}");
+            if let (Some(found), Ok(canonical)) = (&found, root.join(path).canonicalize()) {
+                assert_eq!(Path::new(found), canonical, "{path}");
+            }
+        }
+        assert_eq!(RealPaths.real_path("relative/../x"), None);
+    }
 
     #[test]
     fn randomness_is_never_given_out_twice() {

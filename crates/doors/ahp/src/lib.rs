@@ -34,7 +34,7 @@ use proctor_net::budget::{self, MemoryBudget};
 use proctor_policy::advice::Advice;
 use serde::Serialize;
 
-use proctor_engine::access::local_caller;
+use proctor_engine::access::{local_caller, token_principal};
 use proctor_engine::{
     Answer, Engine, EngineError, Proposal, QueueReservation, Report, Spent, Wait, to_its_end,
 };
@@ -136,7 +136,7 @@ impl AhpDoor {
             Identity::Token(name) => {
                 let token = settings.tokens.iter().find(|token| token.name == *name);
                 Caller {
-                    principal: format!("agent:{name}"),
+                    principal: token_principal(name),
                     team: token.map(|token| token.team.clone()).unwrap_or_default(),
                     org: token.map(|token| token.org.clone()).unwrap_or_default(),
                 }

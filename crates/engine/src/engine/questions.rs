@@ -6,11 +6,10 @@ use proctor_core::decision::Decision;
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
 use proctor_core::random::Randomness;
 use proctor_core::session::{Caller, SessionKey};
-use proctor_facts::PathResolver;
 use proctor_ledger::Wake;
 use proctor_policy::budgets::{Remaining, remaining};
 use proctor_policy::judge::{Request, judge};
-use proctor_policy::prepare::prepare;
+use proctor_policy::prepare::prepare_in;
 use proctor_policy::state::{ApprovalInfo, Registry};
 
 use super::{Engine, EngineError, Proposal, QueueReservation};
@@ -19,8 +18,7 @@ impl Engine {
     /// Dry run of the decision on an action. Nothing is recorded, charged or asked.
     pub fn consider(&self, proposal: &Proposal) -> Result<Decision, EngineError> {
         let policy = self.policy();
-        let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
-        let prepared = prepare(&policy, &proposal.action, resolver);
+        let prepared = prepare_in(&policy, &proposal.action, self.workspace_of(&proposal.caller));
         let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
         let now = self.clock.now();
         let inner = self.lock()?;

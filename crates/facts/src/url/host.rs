@@ -14,6 +14,11 @@ pub(super) fn split(authority: &str) -> (String, Option<u16>) {
             after.strip_prefix(':').and_then(|port| port.parse().ok()),
         );
     }
+    if without_user.matches(':').count() > 1
+        && without_user.split('%').next().is_some_and(|bare| bare.parse::<Ipv6Addr>().is_ok())
+    {
+        return (ipv6(without_user), None);
+    }
     match without_user.rsplit_once(':') {
         Some((host, port)) => (normalise(host), port.parse().ok()),
         None => (normalise(without_user), None),
@@ -27,8 +32,25 @@ pub(super) fn normalise(host: &str) -> String {
     }
     let decoded = percent_decode(host);
     let mapped: String = decoded.chars().filter_map(map).flat_map(char::to_lowercase).collect();
+    // Names of other scripts have one spelling in ASCII, the one that resolvers are asked for.
+    let mapped = if mapped.is_ascii() { mapped } else { idna::domain_to_ascii(&mapped).unwrap_or(mapped) };
     let trimmed = mapped.strip_suffix('.').unwrap_or(&mapped);
     ipv4(trimmed).map_or_else(|| trimmed.to_owned(), |address| address.to_string())
+}
+
+/// Whether a normalised host can be one.
+pub(super) fn is_valid(host: &str) -> bool {
+    if host.parse::<Ipv6Addr>().is_ok() {
+        return true;
+    }
+    let is_name = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    // What ends in a number is an address, or nothing that resolves.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || number(last).is_some();
+    host.len() <= 253 && host.split('.').all(is_name) && (!is_number || host.parse::<Ipv4Addr>().is_ok())
 }
 
 /// Maps the characters that host names treat as others; `None` for those that are ignored.
@@ -38,7 +60,6 @@ fn map(character: char) -> Option<char> {
         // Full-width forms of ASCII.
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(character) - 0xfee0),
         '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => None,
-        c if c.is_whitespace() || c.is_control() => None,
         c => Some(c),
     }
 }

@@ -103,7 +103,7 @@ fn hosts_of_programs() {
         ("socat - TCP:a.com:80", &["a.com"]),
         ("openssl s_client -connect a.com:443", &["a.com"]),
         ("ls -l a.com", &[]),
-        ("echo $(curl \"$(echo a)\" b.com)", &["$(echoa)", "b.com"]),
+        ("echo $(curl \"$(echo a)\" b.com)", &["$(echo a)", "b.com"]),
     ];
     for (command, hosts) in cases {
         assert_eq!(hosts_of(&shell::parse(command)), hosts, "{command}");

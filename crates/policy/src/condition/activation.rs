@@ -11,7 +11,7 @@ use proctor_facts::Fact;
 use super::agent::CallingAgent;
 use super::evaluate::Fault;
 use super::names::WEEKDAYS;
-use super::node::{Member, PastFunction};
+use super::node::{Containment, Member, PastFunction};
 use super::value::Value;
 use crate::input::Input;
 use crate::question::{Answer, AnswerSource, Question, Scope};
@@ -91,6 +91,19 @@ impl<'a> Activation<'a> {
             MemberRef::Optional(number) => Value::Int(i64::from(number.unwrap_or(0))),
             // A cost that no double can show is shown as more than any limit.
             MemberRef::Decimal(amount) => Value::Double(amount.to_f64().unwrap_or(f64::INFINITY)),
+        }
+    }
+
+    /// Number of paths, each of which containment looks at.
+    pub(super) fn path_count(&self) -> usize {
+        self.input.facts.paths.len()
+    }
+
+    /// Whether the action stays in a folder of the workspace.
+    pub(super) fn contains(&self, function: Containment, folder: &str) -> bool {
+        match function {
+            Containment::Within => self.input.facts.is_within(folder),
+            Containment::WritesWithin => self.input.facts.writes_within(folder),
         }
     }
 

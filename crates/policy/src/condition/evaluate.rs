@@ -85,6 +85,10 @@ impl<'v> Evaluator<'v> {
                     None => Err(mismatch("a function about the past", argument.kind())),
                 }
             }
+            Node::Within(function, folder) => {
+                self.spend(self.activation.path_count())?;
+                Ok(Value::Bool(self.activation.contains(*function, folder)))
+            }
             Node::Not(operand) => self.truth(operand).map(|truth| Value::Bool(!truth)),
             Node::Negate(operand) => functions::negate(&self.value(operand)?),
             Node::And(pair) => self.both(&pair.0, &pair.1, false),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use proctor_core::action::MemberType;
 use proctor_facts::Fact;
 
-use super::node::{Function, Kind, Member, PastFunction};
+use super::node::{Containment, Function, Kind, Member, PastFunction};
 
 /// The variables.
 pub(super) const VARIABLES: [&str; 4] = ["action", "agent", "session", "time"];
@@ -73,6 +73,10 @@ pub(super) const PAST: [(&str, PastFunction, Kind); 6] = [
     ("denied_count", PastFunction::DeniedCount, Kind::Int),
     ("tainted", PastFunction::Tainted, Kind::Bool),
 ];
+
+/// Functions about the workspace, on `action`.
+pub(super) const CONTAINMENT: [(&str, Containment); 2] =
+    [("within", Containment::Within), ("writes_within", Containment::WritesWithin)];
 
 /// Values of `time.weekday`, Monday first.
 pub(super) const WEEKDAYS: [&str; 7] =

@@ -134,6 +134,13 @@ impl PastFunction {
     }
 }
 
+/// Function about the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Containment {
+    Within,
+    WritesWithin,
+}
+
 /// The argument of a function about the past.
 #[derive(Debug)]
 pub(super) enum Asked {
@@ -211,6 +218,8 @@ pub(super) enum Node {
     Has(Box<Node>, Box<str>),
     Index(Box<(Node, Node)>),
     Past(PastFunction, Scope, Asked),
+    /// Whether the action's paths, or those that it writes, lie in this folder of the workspace.
+    Within(Containment, Box<str>),
     Not(Box<Node>),
     Negate(Box<Node>),
     And(Box<(Node, Node)>),

@@ -1,6 +1,7 @@
 mod differential;
 mod loading;
 mod table;
+mod workspace;
 
 use std::cell::RefCell;
 

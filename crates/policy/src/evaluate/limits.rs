@@ -1,16 +1,17 @@
 //! Rates and budgets: an action is let through while what was spent is below the limit.
 
+use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 use rust_decimal::Decimal;
 
-use super::{Gathered, claims, sections};
+use super::{Gathered, claims, default_effect, requested, sections};
 use crate::calendar;
 use crate::document::{BudgetSection, Document, Limit, Position};
 use crate::input::Input;
 use crate::policy::{Policy, applies_to};
-use crate::question::{Account, Answer, AnswerSource, Question};
+use crate::question::{Account, Answer, AnswerSource, Question, Unit};
 
 /// Judges all limits: the caller's own, then those of the agents above it, then its team's and its organisation's. Returns the hourly rate
 /// that the action will be charged against, if one applies.
@@ -68,6 +69,24 @@ impl Payer<'_> {
     }
 }
 
+/// Whether this very action was asked about before: then it was counted at the ask, and waiting for the answer or using the grant is
+/// free.
+fn was_asked(
+    documents: &[&Document],
+    input: &Input,
+    answers: &dyn AnswerSource,
+    gathered: &Gathered<'_>,
+) -> bool {
+    let has = |effect: Effect| gathered.first(effect).is_some();
+    let default = default_effect(documents);
+    let allows = has(Effect::Allow) || default == Effect::Allow;
+    let asks = has(Effect::Ask)
+        || (!has(Effect::Defer)
+            && ((allows && requested::opinion(input).is_some())
+                || (!has(Effect::Allow) && default == Effect::Ask)));
+    asks && matches!(answers.answer(&Question::Approval), Some(Answer::Approval(Some(_))))
+}
+
 /// The smallest limit among the documents counts.
 fn judge_rate(
     documents: &[&Document],
@@ -80,6 +99,10 @@ fn judge_rate(
         Some((tool.limit_per_hour?, tool, document))
     });
     let (limit, tool, document) = limited.min_by_key(|(limit, ..)| *limit)?;
+    // A result belongs to a call that was counted.
+    if input.facts.kind == ActionKind::ToolResult || was_asked(documents, input, answers, gathered) {
+        return None;
+    }
     let question = Question::Rate(input.facts.tool.clone(), limit);
     let full = match answers.answer(&question) {
         Some(Answer::Level(level)) => level.saturating_add(1_000_000) > u64::from(limit) * 1_000_000,
@@ -113,6 +136,7 @@ fn judge_budgets(
     let mut limits: Vec<_> = budgets
         .flat_map(|(document, budget)| budget.limits.iter().map(move |limit| (document, budget, limit)))
         .filter(|(.., limit)| payer.has(limit, input))
+        .filter(|(.., limit)| input.facts.kind != ActionKind::ToolResult || limit.unit != Unit::Calls)
         .collect();
     // If several are used up, the longest is the reason.
     limits.sort_by_key(|(.., limit)| !limit.monthly);

@@ -3,8 +3,8 @@
 use proctor_core::action::ActionKind;
 use proctor_core::decision::Effect;
 use proctor_core::json::Json;
-use proctor_facts::tool::canonical_name;
-use proctor_facts::{Facts, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL, is_unread};
+use proctor_facts::tool::{canonical_name, is_unknown_name};
+use proctor_facts::{Facts, NO_HOST, TOO_MANY_ENTRIES, UNREADABLE_HOST, UNREADABLE_URL, is_unread};
 
 use super::Gathered;
 use crate::calendar;
@@ -65,7 +65,7 @@ fn judge_network(document: &Document, input: &Input, gathered: &mut Gathered<'_>
 }
 
 /// Entries of `unknown` behind which a host may hide.
-const HIDES_HOSTS: &[&str] = &[UNREADABLE_URL, UNREADABLE_HOST, TOO_MANY_ENTRIES];
+const HIDES_HOSTS: &[&str] = &[NO_HOST, UNREADABLE_URL, UNREADABLE_HOST, TOO_MANY_ENTRIES];
 
 /// Matches a host: `*` is any host, `*.x` any below x but not x itself, other patterns exactly that host.
 pub(crate) fn host_matches(pattern: &str, host: &str) -> bool {
@@ -107,7 +107,11 @@ fn judge_capabilities(
         gathered.push(Effect::Deny, "capabilities.deny", reason, document, Position::default());
     }
     let Some(allow) = &section.allow else { return };
-    let missing = needed.iter().find(|names| !named(allow, names)).and_then(|names| names.first());
+    // Only the name that was sent is allowed: another name of the tool may be another tool.
+    let allowed = |names: &[String]| {
+        allow.iter().any(|entry| names.iter().any(|name| entry.eq_ignore_ascii_case(name)))
+    };
+    let missing = needed.iter().find(|names| !allowed(names)).and_then(|names| names.first());
     if let Some(capability) = missing {
         let reason = format!("capability not in allow list: `{capability}`");
         gathered.push(Effect::Deny, "capabilities.allow", reason, document, Position::default());
@@ -117,7 +121,7 @@ fn judge_capabilities(
     }
 }
 
-/// Names are compared without case; a tool is the same under all its names.
+/// Whether a denied capability is this one. Names are compared without case; a tool is the same under all its names.
 fn same_capability(entry: &str, name: &str) -> bool {
     if entry.eq_ignore_ascii_case(name) {
         return true;
@@ -169,7 +173,11 @@ fn hides_deeds(facts: &Facts) -> bool {
 /// Further capabilities that an action uses: a deny of one denies the action, but they need not be allowed.
 fn touched_capabilities(facts: &Facts) -> Vec<Vec<String>> {
     let mut touched = Vec::new();
-    if !facts.writes.is_empty() {
+    // What a tool that nobody knows does with a path is not known either.
+    let is_tool = matches!(facts.kind, ActionKind::ToolCall | ActionKind::Custom);
+    let may_write =
+        is_tool && !facts.paths.is_empty() && facts.commands.is_empty() && is_unknown_name(&facts.name);
+    if !facts.writes.is_empty() || may_write {
         touched.push(vec!["file_write".to_owned()]);
     }
     if !facts.hosts.is_empty() {
@@ -271,3 +279,5 @@ fn text(text: &str) -> Option<Json> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unread_tests;

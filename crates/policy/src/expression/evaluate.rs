@@ -1,7 +1,7 @@
 //! Whether an expression asks for approval of an action.
 //!
-//! Unknown values make the guard fire, except where the language says that they do not match: a missing argument
-//! or result, a value of another type, a string or tier of the context that nobody knows.
+//! Unknown values and values of another type make the guard fire, except where the language says that they do not match: a missing
+//! argument or result, a string or tier of the context that nobody knows.
 
 use std::cmp::Ordering;
 
@@ -29,9 +29,10 @@ impl Clause {
             Field::Command => self.holds_for_any(&with_singular(&facts.command, &facts.commands)),
             Field::Url => self.holds_for_any(&urls(facts)),
             Field::Method => self.holds_for_any(&[method(facts)]),
-            Field::Args(names) => {
-                look_up(&facts.args, names).is_some_and(|value| self.holds_for_json(&value))
-            }
+            Field::Args(names) => match look_up(&facts.args, names) {
+                Some(value) => self.holds_for_json(&value),
+                None => ends_early(&facts.args, names),
+            },
             Field::ToolResult(names) => {
                 look_up(&facts.result, names).is_some_and(|value| self.holds_for_json(&value))
             }
@@ -90,7 +91,7 @@ impl Clause {
                 match self.operator {
                     Operator::Equal => same,
                     Operator::NotEqual => !same,
-                    _ => false,
+                    _ => true,
                 }
             }
             (Json::Array(items), Literal::Text(text)) if self.operator == Operator::Contains => {
@@ -100,7 +101,8 @@ impl Clause {
             (Json::Object(_) | Json::Array(_), Literal::Text(_)) if matches!(&self.field, Field::ToolResult(names) if names.is_empty()) => {
                 self.operator == Operator::Contains && self.compare_text(&value.to_string())
             }
-            _ => false,
+            // A value of another type cannot be compared, so the guard fires: the agent chooses the type.
+            _ => true,
         }
     }
 
@@ -194,6 +196,14 @@ fn look_up(root: &Json, names: &[String]) -> Option<Json> {
         };
     }
     Some(current.clone())
+}
+
+/// Whether the names lead to a value that can have no members: one of another type, which the agent chose.
+fn ends_early(root: &Json, names: &[String]) -> bool {
+    (1..names.len()).any(|length| {
+        let value = names.get(..length).and_then(|names| look_up(root, names));
+        matches!(value, Some(Json::Bool(_) | Json::Number(_) | Json::String(_)))
+    })
 }
 
 fn rank(value: &Json, names: &[&str]) -> Option<usize> {

@@ -78,20 +78,14 @@ fn every_operator_compares_arguments() {
 }
 
 #[test]
-fn missing_arguments_and_other_types_do_not_match() {
-    let facts = args(r#"{"n": 10, "s": "ten", "o": {}, "null": null}"#);
+fn a_missing_argument_does_not_match() {
+    let facts = args(r#"{"n": 10, "s": "ten", "o": {}}"#);
     for expression in [
         "args.x == 1",
         "args.x != 1",
         "args.x > 1",
         r#"args.x not_in ["a"]"#,
-        "args.n.deeper == 1",
-        "args.s > 5",
-        "args.s == 10",
-        r#"args.n == "10""#,
-        "args.n contains 1",
-        "args.o == 1",
-        "args.null == 1",
+        "args.o.deeper == 1",
         "args.s > \"a\"",
         "tool_result == x",
         "tool_result.a == 1",
@@ -100,6 +94,27 @@ fn missing_arguments_and_other_types_do_not_match() {
     }
     let broken = Facts { result: Json::String("{not json".to_owned()), ..Facts::default() };
     assert!(!fires("tool_result.a == 1", &broken));
+}
+
+#[test]
+fn a_value_of_another_type_asks() {
+    let facts = args(r#"{"n": 10, "s": "9999", "o": {}, "null": null, "l": [9999], "t": true}"#);
+    for expression in [
+        "args.s > 5",
+        "args.s < 5",
+        "args.s == 10",
+        r#"args.n == "x""#,
+        r#"args.n contains "x""#,
+        "args.n.deeper == 1",
+        "args.s.deeper == 1",
+        "args.o == 1",
+        "args.null == 1",
+        "args.l > 5",
+        r#"args.l in ["a"]"#,
+        r#"args.t contains "true""#,
+    ] {
+        assert!(fires(expression, &facts), "{expression}");
+    }
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn uuid() -> impl Strategy<Value = [u8; 16]> {
 fn facts() -> impl Strategy<Value = Facts> {
     let kind = prop::sample::select(ActionKind::ALL.to_vec());
     let names = (kind, text(), text(), text(), text(), text(), text(), text(), text(), text());
-    let values = (some_json(), some_json(), some_json(), text(), text());
+    let values = (some_json(), some_json(), some_json(), text(), text(), text());
     let numbers = (any::<u16>(), any::<u64>(), decimal(), any::<u32>());
     let lists = (texts(), texts(), texts(), texts(), texts(), texts(), texts(), texts());
     (names, values, numbers, lists).prop_map(|(names, values, numbers, lists)| Facts {
@@ -67,6 +67,7 @@ fn facts() -> impl Strategy<Value = Facts> {
         metadata: values.2,
         cwd: values.3,
         door: values.4,
+        workspace: values.5,
         port: numbers.0,
         tokens: numbers.1,
         cost_usd: numbers.2,

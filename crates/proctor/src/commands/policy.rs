@@ -9,11 +9,12 @@ use proctor_core::id::{ApprovalId, RecordId, SessionId};
 use proctor_core::json::Json;
 use proctor_core::session::{Caller, SessionKey};
 use proctor_core::time::Clock;
+use proctor_facts::Workspace;
 use proctor_policy::document::Problem;
 use proctor_policy::input::Input;
 use proctor_policy::judge::{Judgement, Request, changed_args, judge};
 use proctor_policy::policy::Policy;
-use proctor_policy::prepare::prepare;
+use proctor_policy::prepare::prepare_in;
 use proctor_policy::scan::{Scanner, redact};
 use proctor_policy::state::State;
 
@@ -127,7 +128,7 @@ pub(super) fn trial(
     caller: &Caller,
     state: &State,
     now: proctor_core::time::Timestamp,
-    resolve: bool,
+    workspace: Workspace<'_>,
 ) -> Trial {
     let key = SessionKey {
         principal: caller.principal.clone(),
@@ -137,9 +138,7 @@ pub(super) fn trial(
     // Without a ledger there is neither a secret nor a session of record: both are made from what identifies them.
     let seed = key.digest();
     let session = SessionId::from_bytes(first_sixteen(&seed));
-    let resolver = RealPaths;
-    let prepared =
-        prepare(policy, &described.action, resolve.then_some(&resolver as &dyn proctor_facts::PathResolver));
+    let prepared = prepare_in(policy, &described.action, workspace);
     let digest = described.action.digest(&[0; 32], &caller.principal, &prepared.facts.tool);
     let request = Request {
         action: &described.action,
@@ -171,7 +170,8 @@ fn check(context: &Context, arguments: &ActionArgs) -> Outcome {
     }
     let policy = load_policy(&context.config.engine)?;
     let caller = caller(context);
-    let trial = trial(&policy, &described, &caller, &State::default(), SystemClock.now(), true);
+    let workspace = workspace_of(context, &caller);
+    let trial = trial(&policy, &described, &caller, &State::default(), SystemClock.now(), workspace);
     let decision = &trial.judgement.decision;
     if context.json {
         output::data(decision_json(decision, trial.args.as_ref()))?;
@@ -209,6 +209,11 @@ fn caller(context: &Context) -> Caller {
         &config.engine.team,
         &config.engine.org,
     )
+}
+
+/// The workspace that is pinned for a caller of this machine.
+fn workspace_of<'a>(context: &'a Context, caller: &Caller) -> Workspace<'a> {
+    Workspace { folder: context.config.engine.workspaces.of(&caller.principal), resolver: Some(&RealPaths) }
 }
 
 fn exit_code(effect: Effect) -> u8 {

@@ -7,6 +7,7 @@
 //!     action: { tool: bash, args: { command: rm -rf / } }
 //!     expect: deny
 //!     rule: no-recursive-delete  # optional
+//!     workspace: /repo           # optional: the pinned workspace
 //!   - name: no upload after reading
 //!     steps:                     # in one session, one after the other
 //!       - { action: { tool: read_file }, expect: allow }
@@ -19,6 +20,8 @@ use proctor_core::decision::Effect;
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_core::time::{Clock, Timestamp};
+use proctor_facts::Workspace;
+use proctor_facts::path::absolute;
 use proctor_policy::document::YAML_LIMITS;
 use proctor_policy::policy::Policy;
 use proctor_policy::state::State;
@@ -60,6 +63,8 @@ enum TestFileError {
     NoExpectation,
     #[error("`{0}` is not a decision: allow, deny, ask, modify, redact or defer")]
     NotADecision(String),
+    #[error("the workspace `{0}` does not start at the root, as in `/repo`")]
+    RelativeWorkspace(String),
     #[error("`{0}` is not a moment: write it like 2026-11-15T20:45:00Z")]
     NotAMoment(String),
 }
@@ -75,6 +80,7 @@ struct Step {
 
 struct Case {
     name: String,
+    workspace: String,
     caller: Caller,
     steps: Vec<Step>,
 }
@@ -150,7 +156,8 @@ fn run_case(policy: &Policy, case: &Case) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, step) in case.steps.iter().enumerate() {
         let now = step.at.unwrap_or_else(|| SystemClock.now());
-        let judgement = trial(policy, &step.described, &case.caller, &state, now, false).judgement;
+        let workspace = Workspace { folder: &case.workspace, resolver: None };
+        let judgement = trial(policy, &step.described, &case.caller, &state, now, workspace).judgement;
         let decision = &judgement.decision;
         let place = if case.steps.len() == 1 { String::new() } else { format!("step {}: ", index + 1) };
         let got = format!("got {} by `{}`: {}", decision.effect, decision.rule, decision.reason);
@@ -171,7 +178,7 @@ fn run_case(policy: &Policy, case: &Case) -> Vec<String> {
 }
 
 const CASE: &[&str] =
-    &["name", "steps", "principal", "team", "org", "action", "expect", "rule", "reason", "at"];
+    &["name", "steps", "principal", "team", "org", "workspace", "action", "expect", "rule", "reason", "at"];
 const STEP: &[&str] = &["action", "expect", "rule", "reason", "at"];
 
 fn read_case(value: &Json) -> Result<Case, TestFileError> {
@@ -198,7 +205,12 @@ fn read_case(value: &Json) -> Result<Case, TestFileError> {
     if steps.is_empty() {
         return Err(TestFileError::NoSteps);
     }
-    Ok(Case { name, caller: Caller { principal, team: text("team"), org: text("org") }, steps })
+    let workspace = text("workspace");
+    if !workspace.is_empty() && !workspace.starts_with('/') {
+        return Err(TestFileError::RelativeWorkspace(workspace));
+    }
+    let workspace = if workspace.is_empty() { workspace } else { absolute(&workspace, "") };
+    Ok(Case { name, workspace, caller: Caller { principal, team: text("team"), org: text("org") }, steps })
 }
 
 fn read_step(value: &Json) -> Result<Step, TestFileError> {

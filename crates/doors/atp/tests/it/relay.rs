@@ -8,6 +8,7 @@ use proctor_door_gate::RelayedRuns;
 use proctor_engine::Engine;
 use proctor_engine::access::{Access, Relay};
 use proctor_engine::settings::{Durability, Settings};
+use proctor_engine::workspaces::Workspaces;
 
 use crate::fixture::{POLICY, Tools, json, kinds, open, records, run, send};
 
@@ -21,6 +22,7 @@ fn settings(folder: &std::path::Path, agent: &str) -> Settings {
         agent: agent.to_owned(),
         team: String::new(),
         org: String::new(),
+        workspaces: Workspaces::default(),
         answer: Duration::from_secs(30),
     }
 }

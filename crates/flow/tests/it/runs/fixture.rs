@@ -10,6 +10,7 @@ use proctor_core::record::Envelope;
 use proctor_engine::Engine;
 use proctor_engine::access::Access;
 use proctor_engine::settings::{Durability, Settings};
+use proctor_engine::workspaces::Workspaces;
 use proctor_flow::run::{
     AgentAnswer, AgentFailure, AgentRequest, AgentRuntime, Authorized, Authorizer, BoxFuture, Cancel,
     Cleanup, EvidenceSigner, Execution, Identities, JOBS, Options, Parts, Presented, Proofs, Recorder,
@@ -47,6 +48,7 @@ pub(super) fn settings(state: &Path, policy: Option<PathBuf>) -> Settings {
         agent: String::new(),
         team: String::new(),
         org: String::new(),
+        workspaces: Workspaces::default(),
         answer: Duration::from_secs(8),
     }
 }

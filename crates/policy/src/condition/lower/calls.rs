@@ -1,11 +1,12 @@
 //! Functions, macros and questions about the past.
 
-use cel::common::ast::{CallExpr, Expr, IdedExpr};
+use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use regex::RegexBuilder;
 
 use proctor_core::nearest;
+use proctor_facts::workspace::is_inner_folder;
 
-use super::super::names::{FUNCTIONS, MACROS, PAST, Signature, Style, function};
+use super::super::names::{CONTAINMENT, FUNCTIONS, MACROS, PAST, Signature, Style, function};
 use super::super::node::{Asked, Comprehension, Constant, Function, Kind, Node, PastFunction};
 use super::super::position::{name_before, problem_at};
 use super::super::time;
@@ -27,6 +28,7 @@ impl Lowering<'_> {
         match &call.target {
             None if name == "has" => self.lower_has(offset, &call.args),
             Some(target) => match self.variable(target) {
+                Some("action") => self.lower_containment(offset, name, &call.args),
                 Some(variable) => self.lower_past(offset, variable, name, &call.args),
                 None if MACROS.contains(&name) && name != "has" => {
                     self.lower_macro(offset, name, target, &call.args)
@@ -57,6 +59,31 @@ impl Lowering<'_> {
             Lowered::new(Node::Has(Box::new(operand.node), select.field.as_str().into()), Kind::Bool)
                 .with(fragile, true, asks),
         )
+    }
+
+    fn lower_containment(&mut self, offset: usize, name: &str, arguments: &[IdedExpr]) -> Option<Lowered> {
+        let Some((_, function)) = CONTAINMENT.iter().find(|(known, _)| *known == name) else {
+            let known = CONTAINMENT.map(|(known, _)| known);
+            let hint = match nearest(name, &known) {
+                Some(close) => format!("did you mean `action.{close}`?"),
+                None => format!("it has {}", known.join(", ")),
+            };
+            self.report(offset, format!("`action` has no function `{}`; {hint}", truncate(name)));
+            return None;
+        };
+        // Written rather than computed, so that no argument of the agent can choose the folder.
+        let folder = match arguments {
+            [IdedExpr { expr: Expr::Literal(LiteralValue::String(folder)), .. }] => folder.inner(),
+            _ => "/",
+        };
+        if !is_inner_folder(folder) {
+            self.report(
+                offset,
+                format!("`action.{name}` takes a folder of the workspace, as in `action.{name}(\"src\")`"),
+            );
+            return None;
+        }
+        Some(Lowered::new(Node::Within(*function, folder.into()), Kind::Bool))
     }
 
     fn lower_past(

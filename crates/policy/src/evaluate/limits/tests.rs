@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use proctor_core::action::Action;
+use proctor_core::action::{Action, ActionKind};
 use proctor_core::digest::Digest;
 use proctor_core::id::{ApprovalId, RecordId, SessionId};
 use proctor_core::record::{Envelope, RecordKind, Registration};
@@ -51,18 +51,23 @@ impl Family {
 
     /// An action, which is on record then, and can be derived again.
     fn acts(&mut self, principal: &str) -> Judgement {
+        self.acts_as(principal, ActionKind::ToolCall, 9)
+    }
+
+    /// The action of a kind and a digest, whose approval has the same number.
+    fn acts_as(&mut self, principal: &str, kind: ActionKind, number: u8) -> Judgement {
         let info = self.state.registry().get(principal).unwrap();
-        let (caller, action) = (info.caller(), Action { name: "Bash".to_owned(), ..Action::default() });
+        let (caller, action) = (info.caller(), Action { name: "Bash".to_owned(), kind, ..Action::default() });
         let request = Request {
             action: &action,
             prepared: prepare(&self.policy, &action, None),
             caller: &caller,
             agent: principal,
             session: SessionId::from_bytes([7; 16]),
-            digest: Digest::of(b"action"),
+            digest: Digest::of(&[number]),
             now: Timestamp::from_micros(NOW),
             record: RecordId::from_bytes([1; 16]),
-            fresh_approval: ApprovalId::from_bytes([9; 16]),
+            fresh_approval: ApprovalId::from_bytes([number; 16]),
         };
         let view = self.state.view(&caller, request.session, request.digest, request.now);
         let judgement = judge(&self.policy, request, &view);
@@ -79,6 +84,47 @@ impl Family {
         let decision = self.acts(principal).decision;
         (decision.effect, decision.rule, decision.reason)
     }
+}
+
+#[test]
+fn an_ask_uses_up_the_rate_and_its_grant_is_free() {
+    let rule =
+        "rules: [{ id: q, when: 'true', then: ask }]\ntools: { shell: { allow: true, limit_per_hour: 2 } }\n";
+    let other = "default: ask\nrules: []\ntools: { '*': { allow: true, limit_per_hour: 2 } }\n";
+    let mut family = Family::new(&[rule, other]);
+    let mut ask = |number: u8| {
+        let judgement = family.acts_as("stranger", ActionKind::ToolCall, number);
+        let rates = judgement.envelope.amounts.iter().filter(|amount| amount.unit == "rate").count();
+        (judgement.decision.effect, rates)
+    };
+    assert_eq!(ask(1), (Effect::Ask, 1));
+    assert_eq!(ask(1), (Effect::Ask, 0), "waiting is free");
+    assert_eq!(ask(2), (Effect::Ask, 1));
+    assert_eq!(ask(3), (Effect::Deny, 0), "asking is what the limit is for");
+    let hour = 3_600_000_000;
+    family.apply(&Envelope {
+        principal: "boss".to_owned(),
+        approval: Some(ApprovalId::from_bytes([1; 16])),
+        code: "allow".to_owned(),
+        expires: Some(Timestamp::from_micros(NOW + hour)),
+        ..Envelope::new(RecordId::from_bytes([4; 16]), Timestamp::from_micros(NOW), RecordKind::Approval)
+    });
+    let used = family.acts_as("stranger", ActionKind::ToolCall, 1);
+    assert_eq!(used.decision.effect, Effect::Allow, "{}", used.decision.reason);
+    assert!(used.envelope.amounts.iter().all(|amount| amount.unit != "rate"), "{:?}", used.envelope.amounts);
+}
+
+#[test]
+fn a_result_is_no_call() {
+    let text = "default: allow\ntools: { shell: { allow: true, limit_per_hour: 1 } }\nbudget: { calls: { daily: 1 } }\n";
+    let mut family = Family::new(&[text]);
+    for number in 1..4 {
+        let result = family.acts_as("stranger", ActionKind::ToolResult, number);
+        assert_eq!((result.decision.effect, result.envelope.amounts.len()), (Effect::Allow, 0));
+    }
+    assert_eq!(family.outcome("stranger").0, Effect::Allow);
+    assert_eq!(family.outcome("stranger").0, Effect::Deny);
+    assert_eq!(family.acts_as("stranger", ActionKind::ToolResult, 5).decision.effect, Effect::Allow);
 }
 
 fn denied(key: &str, reason: &str) -> (Effect, String, String) {

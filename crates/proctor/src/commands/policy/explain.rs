@@ -8,7 +8,7 @@ use proctor_policy::explain::{SilentRule, silent_rules};
 use proctor_policy::state::State;
 use proctor_system::SystemClock;
 
-use super::{caller, decision_json, exit_code, print_decision, trial};
+use super::{caller, decision_json, exit_code, print_decision, trial, workspace_of};
 use crate::cli::ActionArgs;
 use crate::commands::Context;
 use crate::commands::action_args;
@@ -22,7 +22,8 @@ pub(super) fn run(context: &Context, arguments: &ActionArgs) -> Outcome {
     let described = action_args::read(arguments)?;
     let policy = load_policy(&context.config.engine)?;
     let (state, caller) = (State::default(), caller(context));
-    let trial = trial(&policy, &described, &caller, &state, SystemClock.now(), true);
+    let workspace = workspace_of(context, &caller);
+    let trial = trial(&policy, &described, &caller, &state, SystemClock.now(), workspace);
     let (judgement, input) = (&trial.judgement, &trial.input);
     let answers = state.view(&caller, input.session, input.digest, input.now);
     let silent = silent_rules(&policy, input, &answers);
