@@ -35,7 +35,7 @@ pub use workspace::Workspace;
 
 /// The evaluator's semantic version. It names the tables and rules of this module, the language of conditions and the
 /// time-zone rules: two evaluators with the same version give the same decision for the same read-set.
-pub const SEMANTICS: &str = "2";
+pub const SEMANTICS: &str = "3";
 
 /// Facts of an action, which rules are evaluated on. Unknown members are empty, never missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

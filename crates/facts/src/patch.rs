@@ -95,7 +95,7 @@ impl Reader {
     fn lines(&mut self, lines: &[&str]) {
         for (at, line) in lines.iter().enumerate() {
             let is_pair =
-                self.hunk != (0, 0) && self.starts_section(line, lines.get(at + 1..).unwrap_or_default());
+                self.hunk != (0, 0) && starts_section(line, lines.get(at + 1..).unwrap_or_default());
             if is_pair {
                 self.hunk = (0, 0);
             }
@@ -103,13 +103,6 @@ impl Reader {
         }
         self.miscounted |= self.hunk != (0, 0);
         self.end_of_file_section();
-    }
-
-    /// Whether a line in a hunk starts the changes of another file all the same: the two names, and a hunk.
-    fn starts_section(&self, line: &str, rest: &[&str]) -> bool {
-        line.starts_with("--- ")
-            && rest.first().is_some_and(|next| next.starts_with("+++ "))
-            && rest.get(1).is_some_and(|next| next.starts_with("@@ "))
     }
 
     fn line(&mut self, line: &str) {
@@ -392,6 +385,13 @@ fn hunk_size(header: &str) -> Option<(u64, u64)> {
         range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok())
     };
     Some((count('-')?, count('+')?))
+}
+
+/// Whether a line in a hunk starts the changes of another file all the same: the two names, and a hunk.
+fn starts_section(line: &str, rest: &[&str]) -> bool {
+    line.starts_with("--- ")
+        && rest.first().is_some_and(|next| next.starts_with("+++ "))
+        && rest.get(1).is_some_and(|next| next.starts_with("@@ "))
 }
 
 #[cfg(test)]

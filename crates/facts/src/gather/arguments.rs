@@ -4,6 +4,7 @@ use proctor_core::json::Json;
 
 use super::names::{Role, is_known, role};
 use super::{Gatherer, push_new, quote};
+use crate::path::absolute;
 use crate::tool::ToolClass;
 use crate::{UNREADABLE_HOST, patch, url};
 
@@ -23,7 +24,7 @@ impl Gatherer<'_> {
                         self.unknown("too many directories in the arguments");
                         return;
                     }
-                    let base = self.resolved(text, &self.facts.cwd.clone());
+                    let base = absolute(text, &self.facts.cwd);
                     if !self.is_long(&base) {
                         push_new(&mut self.bases, base);
                     }
@@ -46,11 +47,13 @@ impl Gatherer<'_> {
         match value {
             Json::String(text) => self.leaf(role, text, depth),
             Json::Array(items) if matches!(role, Role::Command | Role::Words) => {
-                self.argument_vector(items, depth)
+                self.argument_vector(items, depth);
             }
             Json::Array(items) if role == Role::Environment => self.environment_list(items),
             Json::Array(items) => {
-                items.iter().for_each(|item| self.walk(name, item, Some(role), depth + 1));
+                for item in items {
+                    self.walk(name, item, Some(role), depth + 1);
+                }
             }
             Json::Object(members) if role == Role::Environment => self.environment(members),
             Json::Object(members) => self.members(members, role, depth),
@@ -216,7 +219,9 @@ impl Gatherer<'_> {
             Role::Content | Role::Patch | Role::Glob | Role::Environment | Role::Headers => {
                 // A tool that connects may follow any URL that it is told of.
                 if text.contains("://") {
-                    url::find_hosts(text).into_iter().for_each(|host| self.add_host(host));
+                    for host in url::find_hosts(text) {
+                        self.add_host(host);
+                    }
                 }
             }
             _ if self.walks_json(text, depth) => {}
@@ -226,7 +231,9 @@ impl Gatherer<'_> {
             }
             Role::Other if !text.contains("://") && text.trim().contains(char::is_whitespace) => {
                 // A sentence is no address; one that a tool took for a URL would have to be read as such.
-                url::find_hosts(text).into_iter().for_each(|host| self.add_host(host));
+                for host in url::find_hosts(text) {
+                    self.add_host(host);
+                }
             }
             _ => {
                 self.note_url(text);

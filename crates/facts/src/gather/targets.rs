@@ -37,18 +37,13 @@ impl Gatherer<'_> {
         for spelling in spellings {
             for base in &bases {
                 self.note_unclean(spelling, base, writes);
-                let path = self.resolved(spelling, base);
+                let path = absolute(spelling, base);
                 if self.first_path.is_empty() {
                     self.first_path.clone_from(&path);
                 }
                 self.push_path(path, writes);
             }
         }
-    }
-
-    /// A path from a directory, absolute and clean.
-    pub(super) fn resolved(&self, path: &str, base: &str) -> String {
-        absolute(path, base)
     }
 
     /// Notes a path whose value a tool may compute: variables, and patterns of names.

@@ -74,7 +74,7 @@ fn arguments_that_are_no_object_are_read_too() {
 fn content_is_neither_path_nor_host() {
     let written = of(
         "Write",
-        r##"{"file_path":"a","content":"see /etc/passwd and https://a.example/","description":"/b","encoding":"utf-8"}"##,
+        r#"{"file_path":"a","content":"see /etc/passwd and https://a.example/","description":"/b","encoding":"utf-8"}"#,
     );
     assert_eq!(
         (written.writes.as_slice(), written.hosts.len()),
