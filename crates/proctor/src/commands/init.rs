@@ -131,7 +131,9 @@ fn settings_text(state: &StateDir, directory: &Path, origin: &str) -> String {
          state = {}\n\
          # The ledger that has to be there: when it is gone, Proctor refuses to begin another one.\n\
          origin = {}\n\
-         policy = \"policy.yaml\"\n",
+         policy = \"policy.yaml\"\n\
+         # The folder that agents work in: the policy asks about files outside of it.\n\
+         workspace = \".\"\n",
         Json::from(own.to_string_lossy().as_ref()),
         Json::from(origin)
     )
