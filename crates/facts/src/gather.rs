@@ -143,7 +143,8 @@ impl Gatherer<'_> {
             self.unknown(NO_PATH);
             self.hidden_path(self.class.writes() || self.writes_by_kind());
         }
-        let takes_host = self.class == ToolClass::Network || kind == ActionKind::NetworkCall;
+        // Tools that only resemble one that connects may have their host in their settings.
+        let takes_host = self.facts.tool == "network" || kind == ActionKind::NetworkCall;
         if takes_host
             && self.facts.hosts.is_empty()
             && self.facts.paths.is_empty()

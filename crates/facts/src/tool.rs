@@ -175,8 +175,6 @@ const NAMES: &[(ToolClass, &[&str])] = &[
             "web_fetch",
             "fetch_url",
             "url_fetch",
-            "http_get",
-            "http_post",
             "fetch_webpage",
             "read_url_content",
             "web_request",
@@ -272,6 +270,8 @@ const ALIKE: &[(ToolClass, &[&str])] = &[
     (
         ToolClass::Network,
         &[
+            "http_get",
+            "http_post",
             "curl",
             "wget",
             "browse",

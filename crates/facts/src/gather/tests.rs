@@ -158,6 +158,7 @@ fn a_tool_without_its_target_is_unknown() {
         assert!(found.unknown.contains(&NO_HOST.to_owned()), "{text} {found:?}");
         assert_eq!(found.hosts, [UNREADABLE], "{text}");
     }
+    assert!(of("http_post", r#"{"api_key":"x","body":"y"}"#).hosts.is_empty());
     let result = facts(r#"{"kind":"tool_result","tool":"read_file","result":"x"}"#);
     assert!(result.unknown.is_empty(), "{result:?}");
 }
