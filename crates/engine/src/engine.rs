@@ -365,7 +365,7 @@ impl Engine {
                         let orders = |notice: &Notice| matches!(notice, Notice::Order { .. });
                         notices.into_iter().filter(orders).for_each(|notice| self.publish(notice));
                     }
-                    return self.not_recorded(&problem.cause());
+                    return self.not_recorded(&self.deeper(problem).cause());
                 }
             }
         }
@@ -522,6 +522,14 @@ impl Engine {
             *inner = Inner::restore(&self.ledger)?;
         }
         Ok(inner)
+    }
+
+    /// The problem behind a record that failed only because one before it did.
+    fn deeper(&self, problem: NotRecorded) -> NotRecorded {
+        match problem {
+            NotRecorded::Stale => self.ledger.check().err().unwrap_or(problem),
+            _ => problem,
+        }
     }
 
     fn not_recorded(&self, problem: &str) -> Answer {

@@ -76,6 +76,8 @@ struct Before {
     has_rules: bool,
     /// Something responds to hosts that are in no allowlist.
     watches_hosts: bool,
+    /// Rules, modules or approval expressions look at what actions hold.
+    has_conditions: bool,
 }
 
 impl Before {
@@ -93,6 +95,11 @@ impl Before {
             defers: documents.iter().any(defers),
             covers_everybody: documents.iter().any(|document| global(&document)),
             has_rules: documents.iter().filter(global).any(|document| own_default(document).is_some()),
+            has_conditions: documents.iter().any(|document| {
+                document.rules.iter().flatten().next().is_some()
+                    || !document.modules.is_empty()
+                    || document.tools.iter().any(|section| section.requires_approval_if.is_some())
+            }),
             watches_hosts: documents.iter().any(|document| {
                 document.anomalies.as_ref().is_some_and(|section| section.unknown_hosts.is_some())
             }),

@@ -104,7 +104,9 @@ fn may_come(context: &Before, rule: &Rule, before: &[&Rule]) -> bool {
             Effect::Defer => {
                 !context.denies_by_default || stood(&[Effect::Allow, Effect::Ask, Effect::Defer])
             }
-            Effect::Allow | Effect::Redact | Effect::Modify => false,
+            // Every other effect outranks it, and the default allows already.
+            Effect::Allow => context.allows_by_default,
+            Effect::Redact | Effect::Modify => false,
         }
 }
 

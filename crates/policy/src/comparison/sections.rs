@@ -18,7 +18,7 @@ pub(super) fn compare(context: &Before, old: &Document, new: &Document, found: &
         say("`network.allowlist` is gone, new or longer".to_owned());
     }
     compare_tools(context, &old.tools, &new.tools, &mut say);
-    if !data_is_kept(old, new) {
+    if !data_is_kept(context, old, new) {
         say("`data` changed".to_owned());
     }
     compare_budget(old.budget.as_ref(), new.budget.as_ref(), &mut say);
@@ -87,8 +87,12 @@ fn compare_tools(context: &Before, old: &[ToolSection], new: &[ToolSection], say
         }
     }
     for after in new.iter().filter(|after| find(old, &after.name).is_none()) {
-        // It takes the place of the entry `*`, also where that one asks or has a limit.
-        if after.allow {
+        // It takes the place of the entry `*`, also where that one asks or has a limit. Where there was none, and what nothing mentions
+        // is allowed, it permits nothing new; a question may still outrank a deferral.
+        let permits_nothing_new = old.is_empty()
+            && context.allows_by_default
+            && !(context.defers && after.requires_approval_if.is_some());
+        if after.allow && !permits_nothing_new {
             say(format!("`tools.{}` is new", after.name));
         }
     }
@@ -117,13 +121,15 @@ fn tool_is_kept(context: &Before, old: &ToolSection, new: &ToolSection) -> bool 
     old.allow && limit && asks
 }
 
-fn data_is_kept(old: &Document, new: &Document) -> bool {
+fn data_is_kept(context: &Before, old: &Document, new: &Document) -> bool {
     let read = |document: &Document| {
         let data = document.data.clone().unwrap_or_default();
         (values(&data.sensitive_patterns, str::to_owned), data.credential_action)
     };
     let ((patterns, action), (new_patterns, new_action)) = (read(old), read(new));
-    patterns == new_patterns && (action == new_action || new_action == Some(CredentialAction::Block))
+    // What is cut is hidden from conditions; without any, more may be cut.
+    let hides_nothing = patterns == new_patterns || (patterns.is_empty() && !context.has_conditions);
+    hides_nothing && (action == new_action || new_action == Some(CredentialAction::Block))
 }
 
 fn compare_budget(old: Option<&BudgetSection>, new: Option<&BudgetSection>, say: &mut impl FnMut(String)) {

@@ -235,3 +235,11 @@ fn the_list_of_changes_is_bounded() {
     let changes = changes(&before, "version: \"1\"\ndefault: allow\nrules: []\n");
     assert_eq!((changes.len(), changes.last().map(String::as_str)), (101, Some("and 50 more")));
 }
+
+#[test]
+fn the_way_back_from_a_policy_that_allows_everything_is_open() {
+    let open = "version: \"1\"\ndefault: allow\n";
+    assert_kept(open, RULES);
+    assert_kept(open, include_str!("../../../../schemas/examples/balanced.yaml"));
+    assert_kept(open, include_str!("../../../../schemas/examples/strict.yaml"));
+}

@@ -54,7 +54,7 @@ enum Special {
     PassSource,
     /// The body of a PEM block.
     PrivateKey,
-    /// The token of a bot: digits before the sign, letters behind it.
+    /// A token of Telegram: digits before the sign, letters behind it.
     TelegramBot,
 }
 

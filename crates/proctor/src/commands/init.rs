@@ -29,7 +29,7 @@ const AUDIT_ONLY: &str = include_str!("../../../../schemas/examples/audit-only.y
 pub(super) fn run(context: &Context, directory: &Path, arguments: &InitArgs) -> Outcome {
     refuse_below(context, directory)?;
     let mut settings = context.config.engine.clone();
-    if !context.config.state_is_named && context.config.file.is_none() {
+    if !context.config.state_is_named {
         settings.state = usual_state(directory)?;
     }
     let state = StateDir::new(&settings.state);
@@ -60,12 +60,15 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &InitArgs) -> 
         did.push(format!("kept {}", policy.display()));
     }
     let key = state.key()?.verifier_key().clone();
+    let file = directory.join("proctor.toml");
     if context.config.file.is_none() {
-        let file = directory.join("proctor.toml");
         undo.file(&file);
         if write_new(&file, &settings_text(&state, directory, key.name()))? {
             did.push(format!("wrote {}", file.display()));
         }
+    } else if !context.config.state_is_named && context.config.origin.is_none() {
+        add_ledger(&file, &state, directory, key.name())?;
+        did.push(format!("added the ledger to {}", file.display()));
     }
     undo.file(&credential);
     let approver = make_credential(&credential, arguments.approver.as_deref(), &state, directory, &mut did)?;
@@ -123,19 +126,44 @@ fn usual_state(directory: &Path) -> Result<PathBuf, Failure> {
     Ok(base.join("proctor").join(format!("{}-{digest}", if name.is_empty() { "folder" } else { &name })))
 }
 
-fn settings_text(state: &StateDir, directory: &Path, origin: &str) -> String {
+/// Settings that name the ledger.
+fn ledger_text(state: &StateDir, directory: &Path, origin: &str) -> String {
     // Relative where it can be, so that the folder can be moved.
     let own = state.path().strip_prefix(directory).unwrap_or(state.path());
     format!(
-        "# Settings of Proctor for this folder and those below it. Flags and PROCTOR_… variables override them.\n\
-         state = {}\n\
+        "state = {}\n\
          # The ledger that has to be there: when it is gone, Proctor refuses to begin another one.\n\
-         origin = {}\n\
+         origin = {}\n",
+        Json::from(own.to_string_lossy().as_ref()),
+        Json::from(origin)
+    )
+}
+
+/// Adds the ledger to settings that name none, in front of everything: behind a table they would belong to it.
+fn add_ledger(file: &Path, state: &StateDir, directory: &Path, origin: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::io(file, &error);
+    let before = std::fs::read_to_string(file).map_err(failed)?;
+    let text = ledger_text(state, directory, origin) + &before;
+    // A file that is written half would be no settings any more.
+    let new = file.with_extension("toml.new");
+    std::fs::write(&new, text).map_err(failed)?;
+    let replaced = std::fs::metadata(file)
+        .and_then(|metadata| std::fs::set_permissions(&new, metadata.permissions()))
+        .and_then(|()| std::fs::rename(&new, file));
+    replaced.map_err(|error| {
+        let _ = std::fs::remove_file(&new);
+        failed(error)
+    })
+}
+
+fn settings_text(state: &StateDir, directory: &Path, origin: &str) -> String {
+    format!(
+        "# Settings of Proctor for this folder and those below it. Flags and PROCTOR_… variables override them.\n\
+         {}\
          policy = \"policy.yaml\"\n\
          # The folder that agents work in: the policy asks about files outside of it.\n\
          workspace = \".\"\n",
-        Json::from(own.to_string_lossy().as_ref()),
-        Json::from(origin)
+        ledger_text(state, directory, origin)
     )
 }
 

@@ -129,10 +129,11 @@ const SHOWN_APPROVAL: &str = "0199c4f2";
 const PREPARATION: &str = r#"
 proctor init --approver ann > /dev/null
 printf '%s\n' \
-  '{"session":"fix-42","agent":"coder","tool":"bash","args":{"command":"ls"},"cwd":"/home/ann/app"}' \
-  '{"session":"fix-42","agent":"coder","tool":"bash","args":{"command":"git push"},"cwd":"/home/ann/app"}' \
+  '{"session":"fix-42","agent":"coder","tool":"bash","args":{"command":"ls"}}' \
+  '{"session":"fix-42","agent":"coder","tool":"bash","args":{"command":"git push"}}' \
   | proctor gate > /dev/null
-proctor agent suspend uid:1000/builder > /dev/null
+echo '{"tool":"bash","args":{"command":"ls"}}' | proctor gate --agent builder > /dev/null
+proctor agent suspend "uid:$(id -u)/builder" > /dev/null
 proctor op pause 4bf92f3577b34da6:00f067aa0ba902b7 > /dev/null
 proctor audit witness --witness ../trusted | grep -E '^(log|witness) ' > trust.txt
 proctor audit export --output ledger.bundle > /dev/null
@@ -179,7 +180,8 @@ fn examples_of_the_help_texts_run() {
     let mut problems = Vec::new();
     for (command, example) in examples {
         let scratch = prepared.copy();
-        let mut script = example.replace(SHOWN_APPROVAL, approval);
+        let own = format!("uid:{}/builder", rustix::process::getuid().as_raw());
+        let mut script = example.replace(SHOWN_APPROVAL, approval).replace("uid:1000/builder", &own);
         if UNTIL_INTERRUPTED.contains(&command.as_str()) {
             script.push_str(" --help");
         }
@@ -249,7 +251,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
     (
         "clients/src/ahp/server.rs",
         "MESSAGE_BYTES: usize = 32 * 1024 * 1024;",
-        "| Memory of messages over 16 KiB, read or in work | 32 MiB",
+        "| Memory of messages over 16 KiB in work | 32 MiB",
     ),
     ("wire/src/ahp/rpc.rs", "MAX_ID: usize = 4096;", "| Identifier of a request | 4096 bytes |"),
     (
@@ -320,7 +322,7 @@ const LIMITS: &[(&str, &str, &str)] = &[
     ("ledger/src/keys/trust.rs", "MAX_TRUST_BYTES: usize = 64 * 1024;", "| Trust file | 64 KiB |"),
     ("facts/src/shell.rs", "MAX_INPUT_BYTES: usize = 256 * 1024;", "that is taken apart | 256 KiB |"),
     ("facts/src/shell.rs", "MAX_DEPTH: usize = 32;", "groups and wrappers, nested | 32 |"),
-    ("facts/src/lib.rs", "MAX_ENTRIES: usize = 1024;", "`hosts` | 1024 each |"),
+    ("facts/src/lib.rs", "MAX_ENTRIES: usize = 1024;", "`opaque` | 1024 each |"),
     ("facts/src/url.rs", "MAX_URL_BYTES: usize = 4096;", "| URL | 4096 bytes |"),
     ("policy/src/scan/json.rs", "MAX_REPORTED_FINDINGS: usize = 1000;", "reported one by one | 1000 |"),
     ("policy/src/scan/custom.rs", "MAX_MATCHES: usize = 1000;", "entry in one text | 1000 |"),

@@ -174,6 +174,28 @@ fn content(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
+fn settings_that_name_no_ledger_get_the_one_that_init_makes() {
+    let folder = empty();
+    assert_eq!(folder.run(&["init"]).status.code(), Some(0));
+    let settings = std::fs::read_to_string(folder.path("proctor.toml")).unwrap();
+    let without: String = settings
+        .lines()
+        .filter(|line| !line.starts_with("state") && !line.starts_with("origin"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    folder.write("proctor.toml", &format!("{without}[http]\n"));
+    std::fs::set_permissions(folder.path("proctor.toml"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let output = folder.run(&["init"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let again = std::fs::read_to_string(folder.path("proctor.toml")).unwrap();
+    let line = |text: &str, key: &str| text.lines().find(|line| line.starts_with(key)).map(str::to_owned);
+    assert_eq!(line(&again, "origin"), line(&settings, "origin"), "{again}");
+    assert!(again.ends_with("[http]\n") && !folder.path(".proctor").exists(), "{again}");
+    let mode = std::fs::metadata(folder.path("proctor.toml")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
 fn an_init_that_fails_leaves_nothing() {
     for arguments in [&["--approver", "ann b"][..], &["--credential", "approver.key"]] {
         let folder = empty();

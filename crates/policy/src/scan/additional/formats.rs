@@ -187,7 +187,7 @@ pub(super) fn suffixed(bytes: &[u8], start: usize, end: usize, suffix: &Suffix) 
     (least..=most).contains(&length).then_some((begin, end + length))
 }
 
-/// The token of a bot of Telegram: eight to ten digits, a colon, and 35 characters.
+/// The token of a client of Telegram's interface for programs: eight to ten digits, a colon, and 35 characters.
 pub(super) fn telegram_bot(bytes: &[u8], start: usize, end: usize) -> Option<(usize, usize)> {
     let digits = bytes.get(..start)?.iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
     let tail = bytes.get(end..end.checked_add(33)?)?;

@@ -141,22 +141,25 @@ fn a_hundred_callers_that_send_without_reading_on_websockets_do_not_fill_the_mem
 }
 
 #[test]
-fn more_callers_than_the_socket_takes_are_turned_away_and_come_back() {
+fn more_callers_than_the_socket_takes_close_those_that_do_nothing() {
     raise_descriptors();
     let folder = Folder::with_policy(POLICY);
     let server = Server::start(&folder);
     let mut first = server.connect();
     assert_eq!(decided(&first.tool("1", "look")), "allow");
     let crowd: Vec<UnixStream> = (0..1500).filter_map(|_| UnixStream::connect(&server.socket).ok()).collect();
-    // One of those who were too many: its connection ends without an answer.
+    // The first of those who did nothing: its connection ends without an answer.
+    let mut idlest = crowd.first().unwrap().try_clone().unwrap();
+    idlest.set_read_timeout(Some(crate::ahp_serve::server::LONG)).unwrap();
+    let mut rest = Vec::new();
+    let _ = idlest.read_to_end(&mut rest);
+    assert_eq!(rest, b"");
     let mut last = crowd.last().unwrap().try_clone().unwrap();
     last.set_read_timeout(Some(crate::ahp_serve::server::LONG)).unwrap();
-    let _ = last.write_all(format!("{}\n", pre_action("x", "s", "look")).as_bytes());
-    let mut rest = Vec::new();
-    let _ = last.read_to_end(&mut rest);
-    assert_eq!(rest, b"");
+    last.write_all(format!("{}\n", pre_action("x", "s", "look")).as_bytes()).unwrap();
+    assert_eq!(last.read(&mut [0u8]).unwrap(), 1, "the newest is served");
     assert_eq!(decided(&first.tool("2", "look")), "allow", "who was there first is served");
-    drop((crowd, last));
+    drop((crowd, last, idlest));
     until("there is room again", || {
         let mut stream = UnixStream::connect(&server.socket).ok()?;
         stream.write_all(format!("{}\n", pre_action("y", "s", "look")).as_bytes()).ok()?;

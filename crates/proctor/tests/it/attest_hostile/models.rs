@@ -71,9 +71,9 @@ fn a_failure_is_that_assertions_failure() {
         let vendor = Vendor::start(move |_| (status, body.clone()));
         let mut engine = with_vendor(&place, &vendor, &[]);
         let batch = json!([
+            contains("c", "hello"),
             judge("j", &json!({"criteria": name, "soft": true})),
-            assertion("e", "embedding", &json!({"reference": name, "target": "output.message"})),
-            contains("c", "hello")
+            assertion("e", "embedding", &json!({"reference": name, "target": "output.message"}))
         ]);
         let results = engine.evaluate(&trace("t"), &batch);
         assert_eq!(results.len(), 3);

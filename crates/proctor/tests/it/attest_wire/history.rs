@@ -33,8 +33,8 @@ fn every_result_is_a_row() {
             row("t-1", "yes", "content", 1.0, "pass"),
             row("t-1", "no", "content", 0.0, "hard_fail"),
             row("t-1", "", "content", 1.0, "pass"),
-            row("t-2", "w", "plugin", 0.0, "waiting"),
             row("t-2", "half", "content", 0.5, "soft_fail"),
+            row("t-2", "w", "plugin", 0.0, "waiting"),
         ]
     );
     let connection = rusqlite::Connection::open(place.database()).unwrap();

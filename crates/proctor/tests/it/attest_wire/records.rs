@@ -93,7 +93,7 @@ fn judge_and_look(place: &Place, folder: &Folder, id: &str) {
         .iter()
         .map(|verdict| (verdict["assertion_id"].as_str().unwrap(), verdict["status"].as_str().unwrap()))
         .collect();
-    assert_eq!(statuses, [("late", "soft_fail"), ("good", "pass"), ("bad", "pass"), ("worse", "hard_fail")]);
+    assert_eq!(statuses, [("good", "pass"), ("bad", "pass"), ("worse", "hard_fail"), ("late", "soft_fail")]);
     assert_eq!(data["trace"]["steps"][1]["name"], "search");
     let argument = data["trace"]["steps"][1]["args"]["query"].as_str().unwrap();
     assert!(argument.contains("REDACTED") && argument.starts_with("use "), "{argument}");

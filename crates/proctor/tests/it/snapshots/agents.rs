@@ -12,16 +12,21 @@ fn initialised() -> Transcript {
 #[test]
 fn orders_to_agents() {
     let mut transcript = initialised();
+    // Orders are for those who were seen.
+    for agent in ["builder", "other"] {
+        transcript.execute(&format!("gate --agent {agent}"), "{\"tool\":\"x\"}\n");
+    }
+    let own = format!("uid:{}", rustix::process::getuid().as_raw());
     transcript.run_all(&[
         "agent list",
         "agent list --json",
-        "agent suspend uid:4711/builder --reason 'under investigation'",
-        "agent kill uid:4712 --json",
+        &format!("agent suspend {own}/builder --reason 'under investigation'"),
+        &format!("agent kill {own}/other --json"),
         "agent list",
         "agent list --json",
-        "agent show uid:4711/builder",
-        "agent show uid:4711/builder --json",
-        "agent resume uid:4711/builder",
+        &format!("agent show {own}/builder"),
+        &format!("agent show {own}/builder --json"),
+        &format!("agent resume {own}/builder"),
         "agent list --all",
         "audit tail --kind agent",
     ]);

