@@ -58,7 +58,7 @@ pub enum StateDirError {
     /// The ledger that the settings name is not in the directory.
     #[error(
         "{}: the ledger `{origin}`, which `proctor.toml` names, is not here ({found}): restore it; to leave it behind and begin a new one, \
-         remove `origin` and `state` from `proctor.toml` and run `proctor init`, or name a new state directory with `--state`",
+         remove `origin` from `proctor.toml` and run `proctor init`, or name a new state directory with `--state`",
         path.display()
     )]
     OriginLost {

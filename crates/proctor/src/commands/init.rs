@@ -29,7 +29,7 @@ const AUDIT_ONLY: &str = include_str!("../../../../schemas/examples/audit-only.y
 pub(super) fn run(context: &Context, directory: &Path, arguments: &InitArgs) -> Outcome {
     refuse_below(context, directory)?;
     let mut settings = context.config.engine.clone();
-    if !context.config.state_is_named {
+    if !context.config.state_is_named && context.config.file.is_none() {
         settings.state = usual_state(directory)?;
     }
     let state = StateDir::new(&settings.state);
@@ -66,9 +66,8 @@ pub(super) fn run(context: &Context, directory: &Path, arguments: &InitArgs) -> 
         if write_new(&file, &settings_text(&state, directory, key.name()))? {
             did.push(format!("wrote {}", file.display()));
         }
-    } else if !context.config.state_is_named && context.config.origin.is_none() {
-        add_ledger(&file, &state, directory, key.name())?;
-        did.push(format!("added the ledger to {}", file.display()));
+    } else if context.config.origin.is_none() && add_origin(&file, key.name())? {
+        did.push(format!("wrote the ledger's name into {}", file.display()));
     }
     undo.file(&credential);
     let approver = make_credential(&credential, arguments.approver.as_deref(), &state, directory, &mut did)?;
@@ -126,44 +125,38 @@ fn usual_state(directory: &Path) -> Result<PathBuf, Failure> {
     Ok(base.join("proctor").join(format!("{}-{digest}", if name.is_empty() { "folder" } else { &name })))
 }
 
-/// Settings that name the ledger.
-fn ledger_text(state: &StateDir, directory: &Path, origin: &str) -> String {
-    // Relative where it can be, so that the folder can be moved.
-    let own = state.path().strip_prefix(directory).unwrap_or(state.path());
-    format!(
-        "state = {}\n\
-         # The ledger that has to be there: when it is gone, Proctor refuses to begin another one.\n\
-         origin = {}\n",
-        Json::from(own.to_string_lossy().as_ref()),
-        Json::from(origin)
-    )
-}
-
-/// Adds the ledger to settings that name none, in front of everything: behind a table they would belong to it.
-fn add_ledger(file: &Path, state: &StateDir, directory: &Path, origin: &str) -> Result<(), Failure> {
+/// Adds the ledger's name to settings that name its state directory, in front of everything: behind a table it would belong to that.
+fn add_origin(file: &Path, origin: &str) -> Result<bool, Failure> {
     let failed = |error: std::io::Error| Failure::io(file, &error);
     let before = std::fs::read_to_string(file).map_err(failed)?;
-    let text = ledger_text(state, directory, origin) + &before;
+    if !before.lines().any(|line| line.starts_with("state")) {
+        return Ok(false);
+    }
     // A file that is written half would be no settings any more.
     let new = file.with_extension("toml.new");
-    std::fs::write(&new, text).map_err(failed)?;
+    std::fs::write(&new, format!("origin = {}\n{before}", Json::from(origin))).map_err(failed)?;
     let replaced = std::fs::metadata(file)
         .and_then(|metadata| std::fs::set_permissions(&new, metadata.permissions()))
         .and_then(|()| std::fs::rename(&new, file));
-    replaced.map_err(|error| {
+    replaced.map(|()| true).map_err(|error| {
         let _ = std::fs::remove_file(&new);
         failed(error)
     })
 }
 
 fn settings_text(state: &StateDir, directory: &Path, origin: &str) -> String {
+    // Relative where it can be, so that the folder can be moved.
+    let own = state.path().strip_prefix(directory).unwrap_or(state.path());
     format!(
         "# Settings of Proctor for this folder and those below it. Flags and PROCTOR_… variables override them.\n\
-         {}\
+         state = {}\n\
+         # The ledger that has to be there: when it is gone, Proctor refuses to begin another one.\n\
+         origin = {}\n\
          policy = \"policy.yaml\"\n\
          # The folder that agents work in: the policy asks about files outside of it.\n\
          workspace = \".\"\n",
-        ledger_text(state, directory, origin)
+        Json::from(own.to_string_lossy().as_ref()),
+        Json::from(origin)
     )
 }
 

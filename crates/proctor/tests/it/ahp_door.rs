@@ -17,7 +17,6 @@ version: "1"
 default: deny
 budget:
   tokens: { daily: 100000 }
-  trust_reports: true
 rules:
   - id: no-delete
     when: action.commands.exists(c, c.startsWith("rm "))

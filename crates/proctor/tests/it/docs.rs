@@ -127,7 +127,7 @@ const SHOWN_APPROVAL: &str = "0199c4f2";
 
 /// A folder in which the examples of the help texts make sense.
 const PREPARATION: &str = r#"
-proctor init --approver ann > /dev/null
+proctor init --approver ann --state .proctor > /dev/null
 printf '%s\n' \
   '{"session":"fix-42","agent":"coder","tool":"bash","args":{"command":"ls"}}' \
   '{"session":"fix-42","agent":"coder","tool":"bash","args":{"command":"git push"}}' \

@@ -174,15 +174,12 @@ fn content(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn settings_that_name_no_ledger_get_the_one_that_init_makes() {
+fn settings_without_the_name_of_their_ledger_get_it_from_init() {
     let folder = empty();
     assert_eq!(folder.run(&["init"]).status.code(), Some(0));
     let settings = std::fs::read_to_string(folder.path("proctor.toml")).unwrap();
-    let without: String = settings
-        .lines()
-        .filter(|line| !line.starts_with("state") && !line.starts_with("origin"))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let without: String =
+        settings.lines().filter(|line| !line.starts_with("origin")).map(|line| format!("{line}\n")).collect();
     folder.write("proctor.toml", &format!("{without}[http]\n"));
     std::fs::set_permissions(folder.path("proctor.toml"), std::fs::Permissions::from_mode(0o600)).unwrap();
     let output = folder.run(&["init"]);

@@ -10,9 +10,13 @@ use crate::support::{Folder, text};
 
 /// Runs the same twice: in one go, and with a kill between the decisions and their reports.
 fn with_and_without_a_crash(test: impl Fn(&Folder, &dyn Fn(Harness) -> Harness)) {
-    let folder = Folder::with_policy(POLICY);
+    with_policy_and_crash(POLICY, test);
+}
+
+fn with_policy_and_crash(policy: &str, test: impl Fn(&Folder, &dyn Fn(Harness) -> Harness)) {
+    let folder = Folder::with_policy(policy);
     test(&folder, &|harness| harness);
-    let folder = Folder::with_policy(POLICY);
+    let folder = Folder::with_policy(policy);
     test(&folder, &|harness| {
         harness.kill();
         Harness::start(&folder)
@@ -217,7 +221,8 @@ fn what_is_open_at_the_end_of_a_session_is_closed_as_unknown() {
 
 #[test]
 fn the_report_of_a_model_call_settles_what_it_really_used() {
-    with_and_without_a_crash(|folder, between| {
+    let policy = POLICY.replace("budget:\n", "budget:\n  trust_reports: true\n");
+    with_policy_and_crash(&policy, |folder, between| {
         let mut harness = Harness::start(folder);
         let spent = |harness: &mut Harness| {
             let budget = harness.query("budget", r#"{"unit":"tokens"}"#);
