@@ -20,8 +20,8 @@ pub mod policy;
 pub mod input;
 pub mod json_path;
 pub mod prepare;
-pub mod scan;
 pub mod truncated;
+pub use proctor_scan as scan;
 
 pub mod calendar;
 pub mod glob;

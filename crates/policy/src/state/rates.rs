@@ -37,7 +37,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Charges a decision that let through.
+    /// Charges a decision that let through, or that asks.
     pub(super) fn charge(&mut self, envelope: &Envelope, rows: &mut Vec<Row>) {
         for (limit, parts) in charges(envelope) {
             let key = key(&envelope.principal, &envelope.tool, limit);

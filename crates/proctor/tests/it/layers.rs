@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The crates, bottom first. A crate may know those of the rows above it, and none of its own row.
 const ORDER: &[&[&str]] = &[
     &["core"],
-    &["facts", "wire", "yaml", "net", "ledger", "providers", "assert", "sandbox", "mask"],
+    &["facts", "scan", "wire", "yaml", "net", "ledger", "providers", "assert", "sandbox", "mask"],
     &["policy", "system", "clients"],
     &["proof"],
     &["identity"],

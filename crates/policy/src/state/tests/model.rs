@@ -280,7 +280,8 @@ impl Model {
         for record in self.decisions() {
             let charged = record.amounts.iter().any(|amount| amount.limit == Some(limit));
             let same = record.principal == view.caller.principal && record.tool == tool;
-            if charged && same && record.decision.unwrap().lets_through() {
+            let decision = record.decision.unwrap();
+            if charged && same && (decision.lets_through() || decision == Effect::Ask) {
                 parts = drain(parts, last, record.time) + 3_600_000_000;
                 last = last.max(Some(record.time));
             }

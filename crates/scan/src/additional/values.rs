@@ -245,7 +245,7 @@ fn is_path(value: &str) -> bool {
 }
 
 /// Whether the value of a JSON member is secret as a whole.
-pub(in crate::scan) fn is_member_secret(value: &str, strength: Strength) -> bool {
+pub(crate) fn is_member_secret(value: &str, strength: Strength) -> bool {
     is_secret(authorized(value), true, Form::Member, strength)
 }
 
@@ -282,7 +282,7 @@ fn is_base64(byte: u8) -> bool {
 }
 
 /// Whether a text is base64 of a user and a password with a colon between them.
-pub(in crate::scan) fn is_basic_credential(value: &str) -> bool {
+pub(crate) fn is_basic_credential(value: &str) -> bool {
     const ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
         &STANDARD,
         GeneralPurposeConfig::new()

@@ -38,7 +38,7 @@ mod tests;
 use std::sync::{Arc, LazyLock};
 
 pub use custom::{PatternError, PatternProblem};
-pub(crate) use identifier::unkeyed;
+pub use identifier::unkeyed;
 pub use identifier::{Identifiers, identifier};
 pub use json::{JsonFinding, MAX_JSON_DEPTH, MAX_REPORTED_FINDINGS};
 pub use kind::FindingKind;
@@ -133,7 +133,8 @@ impl Scanner {
         findings
     }
 
-    pub(crate) fn has_custom_patterns(&self) -> bool {
+    /// Whether the operator has patterns of their own.
+    pub fn has_custom_patterns(&self) -> bool {
         !self.custom.is_empty()
     }
 }

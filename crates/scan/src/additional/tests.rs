@@ -2,7 +2,7 @@
 
 use proctor_core::json::Json;
 
-use crate::scan::{FindingKind, Scanner, redact};
+use crate::{FindingKind, Scanner, redact};
 
 const CREDENTIAL: &str = "[REDACTED:Credential]";
 

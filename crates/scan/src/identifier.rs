@@ -16,7 +16,7 @@ const LENGTH: usize = 32;
 /// digest: without the key, a short identifier could be found by trying.
 ///
 /// ```
-/// use proctor_policy::scan::{Identifiers, Scanner};
+/// use proctor_scan::{Identifiers, Scanner};
 /// let identifiers = Identifiers::new(Scanner::standard(), &[7; 32]);
 /// assert_eq!(identifiers.text("trace-1:span-2"), "trace-1:span-2");
 /// let long = identifiers.text("xVqagxaeniraz0UNXJfRrQ2wS9kLmN4p:job");
@@ -86,7 +86,7 @@ pub fn identifier(text: &str) -> String {
 }
 
 /// What stood for an identifier in records of earlier versions.
-pub(crate) fn unkeyed(identifier: &str) -> String {
+pub fn unkeyed(identifier: &str) -> String {
     in_letters(Digest::of(identifier.as_bytes()).as_bytes())
 }
 

@@ -2,7 +2,7 @@
 
 /// How much a name alone says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::scan) enum Strength {
+pub(crate) enum Strength {
     /// A password: whatever is written there is secret.
     Password,
     /// A password, or the working directory of a shell.
@@ -138,7 +138,7 @@ const POSITIONS: [&str; 9] =
 const MAX_NAME: usize = 128;
 
 /// What the name of a member says of its value; none if nothing.
-pub(in crate::scan) fn strength(name: &str) -> Option<Strength> {
+pub(crate) fn strength(name: &str) -> Option<Strength> {
     if name.len() < 3 || name.len() > MAX_NAME || !name.is_ascii() {
         return None;
     }

@@ -3,7 +3,7 @@
 use super::super::{Finding, FindingKind};
 use super::begins_word;
 use super::values::{self, Form, Span};
-use crate::scan::additional::Strength;
+use crate::additional::Strength;
 
 /// How an option takes its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
