@@ -10,6 +10,7 @@ mod record;
 mod serve;
 mod settings;
 mod simulate;
+pub mod trace_file;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard};

@@ -2,7 +2,6 @@
 
 mod input;
 mod listing;
-mod trace;
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::cli::AssertArgs;
 use crate::failure::{CHECKS_FAILED, Failure, OK, Outcome, UNDECIDED};
 use crate::output;
 use crate::programs::attest_engine::{recorder, variable};
-use proctor_door_attest::{Batch, Evaluator, Recorder, Settings, assertion_file};
+use proctor_door_attest::{Batch, Evaluator, Recorder, Settings, assertion_file, trace_file};
 use proctor_engine::access::open_reader;
 use proctor_engine::policy_files;
 use proctor_policy::truncated::drop_partial_words;
@@ -43,7 +42,8 @@ pub(super) fn run(context: &Context, arguments: &AssertArgs) -> Outcome {
     let loaded = assertion_file::read(&assertions_file, &assertions_text)?;
     let assertions: Vec<Assertion<'_>> =
         loaded.iter().map(assertion_file::Loaded::assertion).collect::<Result<_, _>>()?;
-    let trace = trace::read(&trace_source.shown, &trace_text)?;
+    let trace = trace_file::read(&trace_source.shown, &trace_text)
+        .map_err(|mistakes| Failure::list(mistakes.lines))?;
     let policy = policy(context)?;
     let settings = Settings::read(&variable);
     let evaluator =

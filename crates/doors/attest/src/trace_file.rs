@@ -5,8 +5,7 @@ use std::fmt;
 use proctor_assert::{Limits, Text, Trace, validate};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::failure::Failure;
-use crate::output;
+use proctor_core::printable::shown;
 
 /// Maximum of reported misspelt members.
 const MAX_MISTAKES: usize = 20;
@@ -33,19 +32,33 @@ const OF_STEP: &[&str] = &[
 /// Synonyms of the members of a step.
 const OTHER_NAMES: &[(&str, &str)] = &[("tool_name", "name"), ("tool", "name"), ("arguments", "args")];
 
+/// Mistakes in a trace file, each with its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines.join("\n"))]
+pub struct TraceFileError {
+    /// The mistakes, one a line.
+    pub lines: Vec<String>,
+}
+
+impl TraceFileError {
+    fn of(line: String) -> TraceFileError {
+        TraceFileError { lines: vec![line] }
+    }
+}
+
 /// Reads a trace, and says where it is wrong.
-pub(super) fn read<'a>(file: &str, text: &'a str) -> Result<Trace<'a>, Failure> {
+pub fn read<'a>(file: &str, text: &'a str) -> Result<Trace<'a>, TraceFileError> {
     if text.trim().is_empty() {
-        return Err(Failure::from(format!("{file}: the trace is empty")));
+        return Err(TraceFileError::of(format!("{file}: the trace is empty")));
     }
     let trace = Trace::parse(text).map_err(|error| {
         if error.is_syntax() && looks_like_yaml(text) {
-            return Failure::from(format!("{file}:1:1: a trace is JSON; this looks like YAML"));
+            return TraceFileError::of(format!("{file}:1:1: a trace is JSON; this looks like YAML"));
         }
         let said = error.to_string();
         let place = format!(" at line {} column {}", error.line(), error.column());
         let problem = said.strip_suffix(&place).unwrap_or(&said);
-        Failure::from(format!("{file}:{}:{}: {}", error.line(), error.column(), output::shown(problem, 400)))
+        TraceFileError::of(format!("{file}:{}:{}: {}", error.line(), error.column(), shown(problem, 400)))
     })?;
     let mut misspelt = misspelt(text);
     if !misspelt.is_empty() {
@@ -55,12 +68,12 @@ pub(super) fn read<'a>(file: &str, text: &'a str) -> Result<Trace<'a>, Failure> 
         if more > 0 {
             lines.push(format!("{file}: {more} more members are misspelt"));
         }
-        return Err(Failure::list(lines));
+        return Err(TraceFileError { lines });
     }
     match validate(&trace, &Limits::STORED) {
         Ok(()) => Ok(trace),
         Err(problem) => {
-            Err(Failure::from(format!("{file}: {}: {}", problem.place, output::shown(&problem.problem, 400))))
+            Err(TraceFileError::of(format!("{file}: {}: {}", problem.place, shown(&problem.problem, 400))))
         }
     }
 }
@@ -88,7 +101,7 @@ impl Misspelt {
             // The quote before the name belongs to it.
             format!(":{line}:{column}")
         });
-        let name = output::shown(&self.name, 64);
+        let name = shown(&self.name, 64);
         format!("{file}{place}: unknown member `{name}`; did you mean `{}`?", self.meant)
     }
 }
