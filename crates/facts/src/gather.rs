@@ -2,6 +2,7 @@
 
 mod arguments;
 mod names;
+mod programs;
 mod targets;
 
 use super::links;

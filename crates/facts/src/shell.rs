@@ -16,6 +16,7 @@ mod escape;
 mod evaluate;
 mod expansion;
 mod external;
+mod filters;
 mod find;
 mod git;
 mod grammar;

@@ -3,6 +3,7 @@
 use proctor_core::json::Json;
 
 use super::names::{Role, is_known, role};
+use super::programs::is_program;
 use super::{Gatherer, push_new, quote};
 use crate::path::absolute;
 use crate::tool::ToolClass;
@@ -45,6 +46,7 @@ impl Gatherer<'_> {
         let says_nothing = matches!(own, Role::Other) || (name.is_empty() && own == Role::Command);
         let role = if says_nothing { inherited.unwrap_or(own) } else { own };
         match value {
+            Json::String(text) if role == Role::Environment => self.environment_text(text, depth),
             Json::String(text) => self.leaf(role, text, depth),
             Json::Array(items) if matches!(role, Role::Command | Role::Words) => {
                 self.argument_vector(items, depth);
@@ -63,6 +65,7 @@ impl Gatherer<'_> {
 
     fn members(&mut self, members: &[(String, Json)], inherited: Role, depth: usize) {
         let with_words = self.command_with_words(members);
+        let takes_program = matches!(self.class, ToolClass::Shell | ToolClass::Code);
         let passed_on = match inherited {
             Role::Path
             | Role::Output
@@ -76,6 +79,10 @@ impl Gatherer<'_> {
         };
         for (name, member) in members {
             if with_words && matches!(role(self.class, name), Role::Words) {
+                continue;
+            }
+            if takes_program && is_program(name) {
+                // Recorded with the words beside it.
                 continue;
             }
             if inherited == Role::Headers {
@@ -103,28 +110,6 @@ impl Gatherer<'_> {
         let is_in_paths = matches!(inherited, Role::Path | Role::Output);
         let may_be = is_in_paths || self.class.is_file();
         may_be && !is_known(self.class, name) && (is_in_paths || looks_like_path(name))
-    }
-
-    /// A command whose further words stand in a member of their own; true if there is one.
-    fn command_with_words(&mut self, members: &[(String, Json)]) -> bool {
-        if self.class != ToolClass::Shell {
-            return false;
-        }
-        let command = members.iter().find_map(|(name, member)| {
-            member
-                .as_str()
-                .filter(|_| super::is_any(&["command", "cmd", "program", "executable", "file"], name))
-        });
-        let words = members
-            .iter()
-            .find_map(|(name, member)| member.as_array().filter(|_| role(self.class, name) == Role::Words));
-        let (Some(command), Some(words)) = (command, words) else { return false };
-        let quoted: Vec<String> = words.iter().filter_map(Json::as_str).map(quote).collect();
-        if quoted.len() < words.len() {
-            self.unknown("command words that are not strings");
-        }
-        self.add_command(&format!("{command} {}", quoted.join(" ")));
-        true
     }
 
     fn leaf(&mut self, role: Role, text: &str, depth: usize) {
@@ -304,7 +289,7 @@ impl Gatherer<'_> {
         }
     }
 
-    fn environment(&mut self, members: &[(String, Json)]) {
+    pub(super) fn environment(&mut self, members: &[(String, Json)]) {
         for (name, value) in members {
             match value {
                 Json::String(text) => self.add_assignment(name, text),
@@ -335,7 +320,7 @@ impl Gatherer<'_> {
         }
     }
 
-    fn add_assignment(&mut self, name: &str, value: &str) {
+    pub(super) fn add_assignment(&mut self, name: &str, value: &str) {
         push_new(&mut self.facts.assignments, format!("{name}={value}"));
         // Programs read and run the files that variables name.
         for part in value.split([':', ' ', '=']).filter(|part| is_absolute_word(part)) {
@@ -343,7 +328,7 @@ impl Gatherer<'_> {
         }
     }
 
-    fn note_command(&mut self, text: &str) {
+    pub(super) fn note_command(&mut self, text: &str) {
         if self.facts.command.is_empty() {
             text.clone_into(&mut self.facts.command);
         }

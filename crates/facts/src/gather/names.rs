@@ -237,8 +237,6 @@ const SHELL_CONTENT: &[&str] = &[
     "requestid",
     "callid",
     "toolcallid",
-    "shell",
-    "shelltype",
     "language",
     "mode",
     "encoding",
@@ -255,6 +253,8 @@ const SHELL_CONTENT: &[&str] = &[
     "signal",
 ];
 
+/// Variables under names that mean other things in tools that are no shells.
+const SHELL_ENVIRONMENT: &[&str] = &["vars", "variables", "envvariables", "setenv", "exports"];
 /// The role of a name in the arguments of a tool.
 pub(super) fn role(class: ToolClass, name: &str) -> Role {
     let key = squash(name);
@@ -264,7 +264,7 @@ pub(super) fn role(class: ToolClass, name: &str) -> Role {
         return match () {
             () if is(COMMAND) => Role::Command,
             () if is(WORDS) => Role::Words,
-            () if is(ENVIRONMENT) => Role::Environment,
+            () if is(ENVIRONMENT) || is(SHELL_ENVIRONMENT) => Role::Environment,
             () if is(BASE) || is(FILE_BASE) => Role::Base,
             () if is(SHELL_CONTENT) => Role::Content,
             () if is(PATH) => Role::Path,

@@ -1,5 +1,7 @@
 //! Tests of arguments: what names a path, a host, a command or a patch, in every tool.
 
+mod programs;
+
 use proctor_core::action::Action;
 use proctor_core::json::Json;
 use proptest::prelude::*;

@@ -2,6 +2,7 @@
 
 use super::arguments;
 use super::collect::{Collector, Effect};
+use super::filters;
 use super::find;
 use super::git;
 use super::interpreter::{self, Program, Reader};
@@ -68,6 +69,10 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
                 }
             }
         }
+        "jq" | "gojq" | "jaq" | "yq" => filters::record(collector, name, rest),
+        _ => {}
+    }
+    match name {
         "jq" | "gojq" | "jaq" | "curl" | "wget" => {
             let reads_input = rest.iter().enumerate().any(|(index, word)| {
                 let text = word.text();

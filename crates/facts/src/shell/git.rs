@@ -89,6 +89,7 @@ pub(super) fn run(collector: &mut Collector, words: &[Word], context: &Context) 
         Some((subcommand, arguments)) => {
             let changes = run_subcommand(collector, first, subcommand, arguments, words, context);
             if changes {
+                collector.writes_here();
                 for place in &elsewhere {
                     collector.file(Effect::Write, place);
                 }

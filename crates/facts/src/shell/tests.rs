@@ -2,6 +2,7 @@
 
 mod cases;
 mod evaluated;
+mod inputs;
 mod laws;
 mod limits;
 mod programs;
