@@ -129,7 +129,9 @@ fn usual_state(directory: &Path) -> Result<PathBuf, Failure> {
 fn add_origin(file: &Path, origin: &str) -> Result<bool, Failure> {
     let failed = |error: std::io::Error| Failure::io(file, &error);
     let before = std::fs::read_to_string(file).map_err(failed)?;
-    if !before.lines().any(|line| line.starts_with("state")) {
+    let has = |key: &str| before.lines().any(|line| line.starts_with(key));
+    // With `--state` the name in the file does not count, but it is there.
+    if !has("state") || has("origin") {
         return Ok(false);
     }
     // A file that is written half would be no settings any more.

@@ -25,6 +25,7 @@ tools:
 data:
   sensitive_patterns: ['\bticket-[0-9]+\b']
 budget:
+  trust_reports: true
   daily_limit_usd: {usd}
   team_daily_limit_usd: 100000
   tokens: {{ daily: 2000000 }}
