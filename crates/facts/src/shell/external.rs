@@ -17,6 +17,16 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
     let mut words = vec![Word::literal(name)];
     words.extend(rest.iter().cloned());
     let entry = program::find(name);
+    let takes_list = rest.iter().map(Word::text).any(|text| {
+        let is_cluster = name == "zip" && text.starts_with('-') && text.contains('@');
+        is_cluster || (name == "git" && text.starts_with("--stdin-p"))
+    });
+    if takes_list {
+        collector.takes_list();
+    }
+    if matches!(name, "jq" | "gojq" | "jaq" | "yq") {
+        filters::record(collector, name, rest);
+    }
     match name {
         "find" | "gfind" | "bfs" => find::run(collector, name, &words, rest, context),
         "fd" | "fdfind" => fd(collector, name, rest, context),
@@ -69,10 +79,6 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
                 }
             }
         }
-        "jq" | "gojq" | "jaq" | "yq" => filters::record(collector, name, rest),
-        _ => {}
-    }
-    match name {
         "jq" | "gojq" | "jaq" | "curl" | "wget" => {
             let reads_input = rest.iter().enumerate().any(|(index, word)| {
                 let text = word.text();
@@ -110,7 +116,6 @@ fn gives_code(name: &str, rest: &[Word]) -> bool {
     match name {
         "sqlite3" | "sqlite" => found.operands.len() > 1,
         "psql" => found.names(&["c", "command", "f", "file", "l", "list", "version", "help"]),
-        "vi" | "vim" | "nvim" | "view" | "vimdiff" => !found.has(&["e", "E", "s"]),
         _ => found.has(&["help", "version"]),
     }
 }

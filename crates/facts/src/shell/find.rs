@@ -46,6 +46,7 @@ pub(super) fn run(collector: &mut Collector, name: &str, words: &[Word], rest: &
                 if let Some(file) = rest.get(index) {
                     collector.file(Effect::Read, file);
                     collector.unknown_word(&file.text());
+                    collector.takes_list();
                 }
                 index += 1;
             }

@@ -6,6 +6,7 @@ use super::collect::{Collector, Effect};
 use super::effects::{self, Recorder};
 use super::interpret;
 use super::interpreter::{self, Reader};
+use super::network;
 use super::notes::{FROM_INPUT, command_in, proxy_in};
 use super::opaque;
 use super::program::{self, Runs, Value};
@@ -238,6 +239,11 @@ fn unwrap(
         "xargs" | "gxargs" => {
             inner_context.from_input = true;
             inner_context.piped = false;
+            collector.fed_seen = collector.fed_seen.saturating_add(1);
+            if inner.iter().take(2).any(|word| network::connects(base_name(&word.text()))) {
+                // The words from the input may name any host.
+                collector.address(AddressForm::Host, FROM_INPUT);
+            }
             if collector.fed.len() < 8 {
                 collector.fed.push(inner.to_vec());
             }

@@ -57,3 +57,68 @@ fn filters_that_reach_more_than_their_input_are_code() {
         "yq '.load' load.yaml",
     ]);
 }
+
+#[test]
+fn code_from_an_input_is_unknown() {
+    all_are_unknown(&[
+        "python3 -i src/a.py <<< 'print(1)'",
+        "python3 -m asyncio <<< 'print(1)'",
+        "echo 'q' | perl -d x",
+        "deno run -A - <<< x",
+        "deno repl <<< x",
+        "bun run - <<< x",
+        "uv run - <<< x",
+        "ruby -S irb <<< x",
+        "pytest --pdb <<< x",
+        "vim src/a <<< ':w! ../out/x'",
+        "echo ':q' | vim src/a",
+        "docker build - <<< 'FROM x'",
+        "gcc -E -x c - <<< '#include \"/k\"'",
+        "rustc - <<E\nfn main() {}\nE",
+        "echo x | cat | ./run",
+        "base64 -d a | frobnicate",
+        "frobnicate < <(echo x)",
+    ]);
+    all_are_known(&[
+        "cat a | python3 a.py",
+        "git diff | delta",
+        "cargo test 2>&1 | tail -n 5",
+        "git commit -F - <<E\ntext\nE",
+        "apply_patch <<'E'\n*** Begin Patch\n*** End Patch\nE",
+        "ls | sort | npx wrap",
+        "gh pr create --body-file - <<E\ntext\nE",
+    ]);
+}
+
+#[test]
+fn words_from_an_input_are_known_or_unknown() {
+    for line in [
+        "xargs cat <<< /k/f",
+        "xargs cat <<E\n/k/f\nE",
+        "tar cf x.tar --files-from=- <<< /k/f",
+        "tar cf x.tar -T - <<< /k/f",
+        "zip x.zip -@ <<< /k/f",
+        "git hash-object -w --stdin-paths <<< /k/f",
+        "find -files0-from - <<< /k/f",
+        "echo /k/f | rsync --files-from=- . b",
+    ] {
+        assert!(facts(line).paths.iter().any(|found| found == "/k/f"), "{line}: {:?}", facts(line).paths);
+    }
+    all_are_unknown(&[
+        "base64 -d a | xargs cat",
+        "jq -nr '\"a\"' | xargs cat",
+        "cat src/a | xargs wget",
+        "xargs cat < src/a",
+        "find . -printf /k | xargs cat",
+        "ls | sed 's,.*,/k,' | xargs cat",
+    ]);
+    all_are_known(&[
+        "find . -name '*.rs' | xargs wc -l",
+        "git ls-files | grep rs | xargs cat",
+        "git diff --name-only | xargs grep x",
+        "rg -l x | xargs head",
+        "grep -rl x src | sort | xargs cat",
+        "ls | xargs -n1 basename",
+    ]);
+    assert!(facts("ls | xargs wget").hosts.iter().any(|host| host == "{}"));
+}
