@@ -100,6 +100,9 @@ fn look_into(collector: &mut Collector, words: &[Word], context: &Context) -> Op
         Some(entry) if entry.subcommands => run_subcommand(collector, name, words, context),
         Some(entry) => {
             let acts = effects::record(collector, entry, name, words, rest, context);
+            if entry.opaque && !matches!(name, "gh" | "glab") {
+                opaque::lines_inside(collector, name, rest, context);
+            }
             if context.from_input && acts {
                 collector.note("operands from input", name);
             }
@@ -128,7 +131,7 @@ fn assigned(collector: &mut Collector, name: &str, assignment: &str, context: &C
     }
     if let Some((variable, value)) = assignment.split_once('=')
         && value.starts_with(['/', '~', '.'])
-        && !variable.ends_with("PATH")
+        && !(variable.ends_with("PATH") && value.contains(':'))
     {
         // Git writes where its variables say.
         let effect = if variable.starts_with("GIT_") { Effect::Write } else { Effect::Mention };

@@ -122,3 +122,49 @@ fn words_from_an_input_are_known_or_unknown() {
     ]);
     assert!(facts("ls | xargs wget").hosts.iter().any(|host| host == "{}"));
 }
+
+#[test]
+fn words_that_programs_run_are_code() {
+    all_are_unknown(&[
+        "make 'X!=git push'",
+        "make 'X:=$(shell touch a)'",
+        "make CFLAGS=\"-wrapper sh,-c,'x'\"",
+        "gcc -wrapper sh,-c,x a.c",
+        "clang -fplugin=x.so a.c",
+        "gcc @args",
+        "rustc -C linker=src/x a.rs",
+        "rename 's,.*,../out/x,' src/a",
+        "rename 's/a/b/e' src/a",
+    ]);
+    all_are_known(&[
+        "make CFLAGS='-O2 -g' all",
+        "make X=1",
+        "rename 's/a/b/g' c",
+        "rename a b c",
+        "gcc -O2 a.c -o a",
+    ]);
+    for (line, command) in [
+        ("npx -c 'cd ..; cat x'", "cat x"),
+        ("yarn exec 'git push -f'", "git push -f"),
+        ("cmake -E env git push", "git push"),
+        ("tox -x testenv.commands='git push x'", "git push x"),
+        ("sbt '!git push'", "git push"),
+        ("rake --execute 'curl a.example'", "curl a.example"),
+    ] {
+        let found = facts(line).commands;
+        assert!(found.iter().any(|found| found == command), "{line}: {found:?}");
+    }
+    for (line, path) in [
+        ("file -C -m src/a", "/w/src/a"),
+        ("HISTFILE=/k/f; history -w", "/k/f"),
+        ("HISTFILE=/k/f history -a", "/k/f"),
+        ("git clean -fdx", "/w"),
+        ("git reset --hard", "/w"),
+        ("git checkout .", "/w"),
+        ("git restore .", "/w"),
+        ("python3 -c 'open(\"../x\")'", "/x"),
+    ] {
+        let found = facts(line).writes;
+        assert!(found.iter().any(|found| found == path), "{line}: {found:?}");
+    }
+}
