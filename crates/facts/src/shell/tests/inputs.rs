@@ -158,6 +158,8 @@ fn words_that_programs_run_are_code() {
         ("file -C -m src/a", "/w/src/a"),
         ("HISTFILE=/k/f; history -w", "/k/f"),
         ("HISTFILE=/k/f history -a", "/k/f"),
+        ("find . -name 'pol*' -delete", "/w/pol*"),
+        ("find src /k -iname f -delete", "/k/f"),
         ("git clean -fdx", "/w"),
         ("git reset --hard", "/w"),
         ("git checkout .", "/w"),
