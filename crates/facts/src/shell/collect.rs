@@ -51,6 +51,12 @@ pub(super) struct Collector {
     pub(super) git_aliases: Vec<(String, String)>,
     /// Texts that commands print, which others may read.
     pub(super) printed: Vec<String>,
+    /// Number of commands whose effects are not modelled, repeated ones included.
+    pub(super) opaque_seen: usize,
+    /// Number of commands that got further words from their input.
+    pub(super) fed_seen: usize,
+    /// Texts of here-documents and here-strings, which may be words of other commands.
+    pub(super) given: Vec<String>,
     /// Commands that get further words from their input.
     pub(super) fed: Vec<Vec<Word>>,
     saw_directory_change: bool,
@@ -77,6 +83,9 @@ impl Default for Collector {
             saw_function: false,
             git_aliases: Vec::new(),
             printed: Vec::new(),
+            opaque_seen: 0,
+            fed_seen: 0,
+            given: Vec::new(),
             fed: Vec::new(),
             saw_directory_change: false,
             variables: Variables::default(),

@@ -200,6 +200,10 @@ impl Recorder<'_, '_> {
                 run_code(self.collector, self.name, std::slice::from_ref(word), &context);
             }
             Value::Foreign => scripts::record(self.collector, self.name, word, self.context),
+            Value::List if super::interpreter::is_standard_input(&text) => {
+                self.collector.unknown_word(&text);
+                self.collector.takes_list();
+            }
             Value::List => {
                 self.file(Effect::Read, word);
                 self.collector.unknown_word(&text);

@@ -80,6 +80,12 @@ pub(super) fn assigned(collector: &mut Collector, name: &str, value: Option<&Wor
             }
             collector.note("script from variable", name);
         }
+        // `history` writes the file that its variable names.
+        "HISTFILE" => {
+            if let Some(value) = value {
+                collector.file(super::collect::Effect::Write, value);
+            }
+        }
         "BASH_ALIASES" | "BASH_CMDS" => collector.note("alias", name),
         _ => {}
     }

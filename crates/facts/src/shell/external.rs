@@ -17,6 +17,16 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
     let mut words = vec![Word::literal(name)];
     words.extend(rest.iter().cloned());
     let entry = program::find(name);
+    let takes_list = rest.iter().map(Word::text).any(|text| {
+        let is_cluster = name == "zip" && text.starts_with('-') && text.contains('@');
+        is_cluster || (name == "git" && text.starts_with("--stdin-p"))
+    });
+    if takes_list {
+        collector.takes_list();
+    }
+    if matches!(name, "jq" | "gojq" | "jaq" | "yq") {
+        filters::record(collector, name, rest);
+    }
     match name {
         "find" | "gfind" | "bfs" => find::run(collector, name, &words, rest, context),
         "fd" | "fdfind" => fd(collector, name, rest, context),
@@ -63,16 +73,30 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
                 if reads_input {
                     return Some(other_reader("make"));
                 }
-                if text.starts_with("--ev") || text.starts_with("SHELL") || text == "-E" {
+                if sets_code(&text) || text.starts_with("--ev") || text.starts_with("SHELL") || text == "-E" {
                     collector.note("code", "make");
                     opaque::scan_code(collector, &text);
                 }
             }
         }
-        "jq" | "gojq" | "jaq" | "yq" => filters::record(collector, name, rest),
-        _ => {}
-    }
-    match name {
+        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "tcc" | "rustc" => {
+            let takes_program = rest.iter().map(Word::text).any(|text| {
+                let options = ["-wrapper", "--wrapper", "-fplugin", "-specs", "--specs", "-B", "@"];
+                options.iter().any(|option| text.starts_with(option)) || text.contains("linker=")
+            });
+            if takes_program {
+                collector.note("code", name);
+            }
+        }
+        "rename" | "prename" | "perl-rename" => {
+            let found = arguments::read(rest, entry?, true);
+            if let Some(expression) = found.operands.first().map(Word::text)
+                && !is_plain_renaming(&expression)
+            {
+                collector.note("code", name);
+                opaque::scan_code(collector, &expression);
+            }
+        }
         "jq" | "gojq" | "jaq" | "curl" | "wget" => {
             let reads_input = rest.iter().enumerate().any(|(index, word)| {
                 let text = word.text();
@@ -88,8 +112,8 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
         }
         "docker" | "podman" | "nerdctl" | "kubectl" | "npx" | "uvx" | "direnv" | "nix-shell" | "nix"
         | "uv" | "poetry" | "pipx" | "bundle" | "rustup" | "mise" | "asdf" | "conda" | "hatch" | "pdm"
-        | "doppler" | "op" | "vault" => {
-            let verbs = ["run", "exec", "--", "-c", "--run", "--command", "x"];
+        | "doppler" | "op" | "vault" | "yarn" | "pnpm" | "npm" | "cmake" => {
+            let verbs = ["run", "exec", "--", "-c", "--run", "--command", "x", "-E"];
             if let Some(at) = rest.iter().position(|word| verbs.contains(&word.text().as_str())) {
                 opaque::commands_inside(collector, rest.get(at..).unwrap_or_default(), context);
             }
@@ -103,6 +127,38 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
     None
 }
 
+/// Whether a word of make sets a variable to more than a value: make runs it, or a recipe gets several words.
+fn sets_code(text: &str) -> bool {
+    let Some((name, value)) = text.split_once('=').filter(|_| !text.starts_with('-')) else { return false };
+    let mut words = value.split_whitespace();
+    let are_flags = words.all(|word| {
+        let takes_program =
+            ["-wrapper", "-fplugin", "-specs", "-B"].iter().any(|option| word.starts_with(option));
+        word.starts_with('-') && !takes_program
+    });
+    let is_word = !value.contains(char::is_whitespace);
+    name.ends_with(['!', ':'])
+        || value.contains(['$', '`', ';', '|', '&', '<', '>', '@'])
+        || !(is_word || are_flags)
+}
+
+/// Whether the expression of a renaming only puts one part of a name in place of another.
+fn is_plain_renaming(expression: &str) -> bool {
+    let is_part =
+        |text: &str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | ' '));
+    let parts: Vec<&str> = expression.split('/').collect();
+    match parts.as_slice() {
+        [text] => is_part(text),
+        ["s", pattern, replacement, flags] => {
+            !pattern.contains("(?")
+                && is_part(replacement)
+                && !replacement.contains("..")
+                && flags.chars().all(|c| matches!(c, 'g' | 'i'))
+        }
+        _ => false,
+    }
+}
+
 /// Whether the code is an argument, so that standard input is data.
 fn gives_code(name: &str, rest: &[Word]) -> bool {
     let Some(entry) = program::find(name) else { return false };
@@ -110,7 +166,6 @@ fn gives_code(name: &str, rest: &[Word]) -> bool {
     match name {
         "sqlite3" | "sqlite" => found.operands.len() > 1,
         "psql" => found.names(&["c", "command", "f", "file", "l", "list", "version", "help"]),
-        "vi" | "vim" | "nvim" | "view" | "vimdiff" => !found.has(&["e", "E", "s"]),
         _ => found.has(&["help", "version"]),
     }
 }

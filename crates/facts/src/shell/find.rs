@@ -28,12 +28,17 @@ pub(super) fn run(collector: &mut Collector, name: &str, words: &[Word], rest: &
         collector.file(Effect::Read, start);
     }
     let mut unknown = false;
+    let mut names: Vec<String> = Vec::new();
     while let Some(word) = rest.get(index) {
         index += 1;
         match word.text().as_str() {
             "-delete" => {
                 for start in &starts {
                     collector.file(Effect::Delete, start);
+                    for name in &names {
+                        // Any file of this name below the start, at its top as well.
+                        collector.path(Effect::Delete, &super::collect::join(&start.text(), name));
+                    }
                 }
             }
             "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
@@ -46,6 +51,7 @@ pub(super) fn run(collector: &mut Collector, name: &str, words: &[Word], rest: &
                 if let Some(file) = rest.get(index) {
                     collector.file(Effect::Read, file);
                     collector.unknown_word(&file.text());
+                    collector.takes_list();
                 }
                 index += 1;
             }
@@ -70,6 +76,12 @@ pub(super) fn run(collector: &mut Collector, name: &str, words: &[Word], rest: &
                 analyse(collector, rest.get(from..index).unwrap_or_default(), &inner);
                 collector.directory_change = None;
                 // The word that ends the command.
+                index += 1;
+            }
+            "-name" | "-iname" => {
+                if let Some(pattern) = rest.get(index).filter(|_| names.len() < 8) {
+                    names.push(pattern.text());
+                }
                 index += 1;
             }
             test if TESTS_WITH_VALUES.contains(&test) || test.starts_with("-newer") => index += 1,

@@ -309,10 +309,14 @@ fn more(collector: &mut Collector, name: &str, entry: &Program, arguments: &[Wor
             opaque::record(collector, words);
         }
         "mv" | "rm" | "clean" | "checkout" | "restore" => {
+            if name == "clean" {
+                collector.path(Effect::Write, ".");
+            }
             for word in found.operands.iter().filter(|word| super::notes::looks_like_path(&word.text())) {
                 collector.file(Effect::Write, word);
             }
         }
+        "reset" if found.has(&["hard", "merge", "keep"]) => collector.path(Effect::Write, "."),
         "format-patch" if found.value(&["o", "output-directory"]).is_none() => collector.writes_here(),
         _ => {}
     }

@@ -6,6 +6,7 @@
 use super::brace;
 use super::builtin::split_assignment;
 use super::evaluate::{self, Evaluation, evaluated};
+use super::input::{Before, Output};
 use super::lookahead::{is_descriptor, is_time, looks_like_command};
 use super::reader::Parser;
 use super::redirect::Redirections;
@@ -111,6 +112,7 @@ impl Parser<'_> {
             }
             ('|', next) => {
                 self.advance(if next == Some('&') { 2 } else { 1 });
+                self.pipe_from = Some(std::mem::take(&mut self.last_output));
                 self.continues = true;
                 self.reads_pipe = true;
             }
@@ -176,6 +178,7 @@ impl Parser<'_> {
 
     /// Reads one simple command, or the keyword in its place.
     fn simple(&mut self) {
+        let from = self.pipe_from.take();
         let mut words: Vec<Word> = Vec::new();
         let mut assignments: Vec<String> = Vec::new();
         let mut redirections = Redirections::default();
@@ -232,6 +235,9 @@ impl Parser<'_> {
                         && let Some(keyword) = word.plain().map(str::to_owned)
                         && self.keyword(&keyword)
                     {
+                        // The first command of a construct reads what the construct reads.
+                        self.pipe_from = from;
+                        self.last_output = Output::default();
                         return;
                     }
                     if starts && word.is_assignment() {
@@ -244,13 +250,13 @@ impl Parser<'_> {
                 }
             }
         }
-        self.finish_simple(&words, &assignments, &redirections);
+        self.finish_simple(&words, &assignments, &redirections, from);
         if let Some((first, second)) = background_at.and_then(|index| words.split_at_checked(index))
             && !first.is_empty()
             && !second.is_empty()
         {
-            self.finish_simple(first, &assignments, &Redirections::default());
-            self.finish_simple(second, &[], &Redirections::default());
+            self.finish_simple(first, &assignments, &Redirections::default(), from);
+            self.finish_simple(second, &[], &Redirections::default(), None);
         }
     }
 
@@ -271,7 +277,13 @@ impl Parser<'_> {
         }
     }
 
-    fn finish_simple(&mut self, words: &[Word], assignments: &[String], redirections: &Redirections) {
+    fn finish_simple(
+        &mut self,
+        words: &[Word],
+        assignments: &[String],
+        redirections: &Redirections,
+        from: Option<Output>,
+    ) {
         let words = self.expand_braces(words);
         if words.is_empty() {
             // Redirections alone: they may belong to the construct that was just closed.
@@ -286,7 +298,9 @@ impl Parser<'_> {
             wrappers: self.collector.wrappers.clone(),
             ..Context::default()
         };
+        let before = Before::new(self.collector);
         let reader = analyse(self.collector, &words, &context);
+        self.last_output = before.judge(self.collector, &words, redirections, from, context.piped);
         self.feed_interpreter(reader.as_ref(), redirections, piped);
         if let Some(target) = self.collector.directory_change.take() {
             self.change_directory(&target, piped);

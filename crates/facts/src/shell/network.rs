@@ -287,3 +287,28 @@ fn socat(recorder: &mut Recorder, address: &str) {
         }
     }
 }
+
+/// Whether operands of a program may be hosts.
+pub(super) fn connects(name: &str) -> bool {
+    matches!(
+        name,
+        "curl"
+            | "wget"
+            | "aria2c"
+            | "http"
+            | "https"
+            | "ssh"
+            | "scp"
+            | "sftp"
+            | "rsync"
+            | "nc"
+            | "ncat"
+            | "socat"
+            | "telnet"
+            | "ftp"
+            | "ping"
+            | "dig"
+            | "host"
+            | "nslookup"
+    )
+}

@@ -68,6 +68,7 @@ impl Collector {
 
     /// Records a command whose effects are not modelled.
     pub(super) fn opaque(&mut self, words: &[Word]) {
+        self.opaque_seen = self.opaque_seen.saturating_add(1);
         let text = words.iter().map(Word::text).collect::<Vec<_>>().join(" ");
         self.add(|facts| &mut facts.opaque, &text);
     }

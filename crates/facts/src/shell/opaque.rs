@@ -43,6 +43,34 @@ pub(super) fn commands_inside(collector: &mut Collector, words: &[Word], context
     }
 }
 
+/// Runs the words of a program with effects of its own that are lines of commands: options such as `-c` take them.
+pub(super) fn lines_inside(collector: &mut Collector, name: &str, rest: &[Word], context: &Context) {
+    let runs = |text: &str| {
+        text.split([';', '|', '&', '`', '\n', '(', '!']).any(|part| {
+            let mut words = part.split_whitespace();
+            let first = base_name(words.next().unwrap_or_default());
+            let is_known = program::find(first).is_some_and(|entry| !entry.pure && !entry.builtin);
+            words.next().is_some()
+                && (is_known
+                    || matches!(first, "cd" | "eval" | "source")
+                    || super::interpreter::is_shell(first)
+                    || super::interpreter::language(first).is_some())
+        })
+    };
+    for word in rest.iter().take(64) {
+        let text = word.text();
+        if !text.contains(char::is_whitespace) {
+            continue;
+        }
+        let value = text.split_once('=').map_or("", |(_, value)| value);
+        for line in [text.as_str(), value].map(|line| line.trim_start_matches('!')) {
+            if runs(line) {
+                run_text(collector, name, line, context);
+            }
+        }
+    }
+}
+
 /// Records the paths and hosts in one word.
 pub(super) fn scan_word(collector: &mut Collector, word: &Word) {
     let text = word.text();
@@ -87,7 +115,8 @@ pub(super) fn scan_code(collector: &mut Collector, code: &str) {
         let names = token.split('/').filter(|name| !name.is_empty()).count();
         let is_path =
             (token.starts_with('/') && names > 1 && !token.ends_with('/')) || token.starts_with("~/");
-        if is_path && !token.starts_with("//") {
+        let goes_up = token.starts_with("../") || token.contains("/../");
+        if goes_up || (is_path && !token.starts_with("//")) {
             collector.path(Effect::Write, token.trim_end_matches(['.', ':']));
         } else if is_host(token) {
             collector.address(AddressForm::Host, token.trim_end_matches(['.', ':']));

@@ -4,6 +4,7 @@ use super::collect::Collector;
 use super::escape;
 use super::evaluate::{self, Evaluation, evaluated_source};
 use super::grammar::{AndOr, Frame};
+use super::input::Output;
 use super::redirect::HereDocument;
 use super::word::{Kind, Word};
 
@@ -21,6 +22,10 @@ pub(super) struct Parser<'a> {
     pub(super) reads_pipe: bool,
     /// Whether the last operator was `|`, `&&` or `||`, after which a newline ends nothing.
     pub(super) continues: bool,
+    /// Output of the command that was read last.
+    pub(super) last_output: Output,
+    /// Output that the next command reads from a pipe.
+    pub(super) pipe_from: Option<Output>,
     /// Number of inherited readers before the construct that was closed last.
     pub(super) closed_readers: usize,
     /// State of the and-or list being read.
@@ -65,6 +70,8 @@ fn parse_with(collector: &mut Collector, code: &str, piped: bool, parse: impl Fn
         piped,
         reads_pipe: piped,
         continues: false,
+        last_output: Output::default(),
+        pipe_from: None,
         closed_readers: usize::MAX,
         and_or: AndOr::default(),
         in_substitution: false,

@@ -33,6 +33,11 @@ impl Redirections {
         self.count == 0
     }
 
+    /// Whether standard input is text in the command line.
+    pub(super) fn gives_text(&self) -> bool {
+        self.here_documents || !self.here_strings.is_empty() || self.input_files.iter().any(Word::is_process)
+    }
+
     /// Whether standard input comes from one of them.
     pub(super) fn feeds_input(&self) -> bool {
         self.here_documents || !self.here_strings.is_empty() || !self.input_files.is_empty()
@@ -69,7 +74,10 @@ impl Parser<'_> {
                     claimed: false,
                 });
             }
-            "<<<" => found.here_strings.push(target),
+            "<<<" => {
+                self.collector.give(&target.text());
+                found.here_strings.push(target);
+            }
             "<" => {
                 self.files(Effect::Read, &target);
                 found.input_files.push(target);
@@ -231,6 +239,7 @@ impl Parser<'_> {
             expands = self.expansions_until(end);
             self.position = after;
         }
+        self.collector.give(&text);
         if let Some(reader) = &document.reader {
             self.run_input(reader, &text, expands);
         }

@@ -6,6 +6,7 @@ use super::collect::{Collector, Effect};
 use super::effects::{self, Recorder};
 use super::interpret;
 use super::interpreter::{self, Reader};
+use super::network;
 use super::notes::{FROM_INPUT, command_in, proxy_in};
 use super::opaque;
 use super::program::{self, Runs, Value};
@@ -99,6 +100,9 @@ fn look_into(collector: &mut Collector, words: &[Word], context: &Context) -> Op
         Some(entry) if entry.subcommands => run_subcommand(collector, name, words, context),
         Some(entry) => {
             let acts = effects::record(collector, entry, name, words, rest, context);
+            if entry.opaque && !matches!(name, "gh" | "glab") {
+                opaque::lines_inside(collector, name, rest, context);
+            }
             if context.from_input && acts {
                 collector.note("operands from input", name);
             }
@@ -127,7 +131,7 @@ fn assigned(collector: &mut Collector, name: &str, assignment: &str, context: &C
     }
     if let Some((variable, value)) = assignment.split_once('=')
         && value.starts_with(['/', '~', '.'])
-        && !variable.ends_with("PATH")
+        && !(variable.ends_with("PATH") && value.contains(':'))
     {
         // Git writes where its variables say.
         let effect = if variable.starts_with("GIT_") { Effect::Write } else { Effect::Mention };
@@ -238,6 +242,11 @@ fn unwrap(
         "xargs" | "gxargs" => {
             inner_context.from_input = true;
             inner_context.piped = false;
+            collector.fed_seen = collector.fed_seen.saturating_add(1);
+            if inner.iter().take(2).any(|word| network::connects(base_name(&word.text()))) {
+                // The words from the input may name any host.
+                collector.address(AddressForm::Host, FROM_INPUT);
+            }
             if collector.fed.len() < 8 {
                 collector.fed.push(inner.to_vec());
             }

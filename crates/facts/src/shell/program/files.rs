@@ -100,7 +100,7 @@ pub(super) static TABLE: &[Program] = &[
         (Pattern, "-FeP separator exclude parameter"),
         (Read, "-m magic-file"),
         (List, "-f files-from"),
-        (Flag, "-bcCdEhikLlnNprsSvzZ0 brief mime mime-type mime-encoding dereference no-dereference keep-going raw"),
+        (Flag, "-bcdEhikLlnNprsSvzZ0 brief mime mime-type mime-encoding dereference no-dereference keep-going raw"),
         (Flag, "special-files uncompress print0 extension apple help version"),
     ]),
     program(&["readlink", "realpath"], Read).options(&[

@@ -215,7 +215,13 @@ fn here_documents() {
         ),
         (
             "cat <<E | ((b\nrm x\nE\n); c)",
-            &["c cat", "c b", "c c", "u quoting that shells read differently: ((b\nrm x\nE\n); c)"],
+            &[
+                "c cat",
+                "c b",
+                "c c",
+                "u quoting that shells read differently: ((b\nrm x\nE\n); c)",
+                "u code from input: b",
+            ],
         ),
         ("cat <<EOF\nrm x\nEOF\nls", &["c cat", "c ls"]),
         ("cat <<EOF\n$(rm x)\nEOF", &["c cat", "c rm x", "d x"]),
