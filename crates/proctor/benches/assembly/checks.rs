@@ -33,7 +33,7 @@ impl Checks {
         let call = ToolCallContext {
             tool_name: "grep".to_owned(),
             tool_source: "builtin".to_owned(),
-            args_json: format!("{{\"pattern\":\"order-{number}\",\"path\":\"src/orders\",\"case\":true}}")
+            args_json: format!("{{\"pattern\":\"order-{number}\",\"path\":\"/tmp/orders\",\"case\":true}}")
                 .into_bytes(),
             target_url: String::new(),
         };
