@@ -21,6 +21,9 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
         let is_cluster = name == "zip" && text.starts_with('-') && text.contains('@');
         is_cluster || (name == "git" && text.starts_with("--stdin-p"))
     });
+    if changes_home(name, rest) {
+        collector.path(Effect::Write, "~");
+    }
     if takes_list {
         collector.takes_list();
     }
@@ -125,6 +128,26 @@ pub(super) fn run(collector: &mut Collector, name: &str, rest: &[Word], context:
         return Some(other_reader(name));
     }
     None
+}
+
+/// Whether a program changes its settings or installs what it keeps in the home of the user.
+fn changes_home(name: &str, rest: &[Word]) -> bool {
+    let texts: Vec<String> = rest.iter().map(Word::text).collect();
+    let has = |words: &[&str]| texts.iter().any(|text| words.contains(&text.as_str()));
+    let first = texts.first().map(String::as_str).unwrap_or_default();
+    match name {
+        "go" => first == "env" && has(&["-w", "-u"]),
+        "git" => {
+            first == "config"
+                && has(&["--global"])
+                && !has(&["--get", "--get-all", "--list", "-l", "get", "list"])
+        }
+        "pip" | "pip3" => has(&["--user"]) || (first == "config" && has(&["set", "unset", "edit"])),
+        "npm" | "pnpm" | "yarn" | "composer" | "bundle" | "poetry" => {
+            has(&["-g", "--global"]) || (first == "config" && has(&["set", "delete", "edit", "unset"]))
+        }
+        _ => false,
+    }
 }
 
 /// Whether a word of make sets a variable to more than a value: make runs it, or a recipe gets several words.
