@@ -64,7 +64,7 @@ def test_dynamic_thresholds_of_judge_and_vectors_have_a_history_though_ids_are_r
                 trace = small_trace(f"{number}", f"good morning, number {number}")
                 chain = expect(trace).passes_judge("is it polite?", threshold="dynamic")
                 chain = chain.output_similar_to(f"good morning, number {number}", threshold="dynamic")
-                similar, judged = (await client.evaluate_batch(trace, chain.assertions)).results
+                judged, similar = (await client.evaluate_batch(trace, chain.assertions)).results
                 assert similar.status == "pass", similar
                 statuses.append((judged.status, judged.score))
                 if NEWEST:
