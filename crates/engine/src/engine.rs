@@ -45,7 +45,6 @@ pub use reservation::QueueReservation;
 pub use waiting::{ToItsEnd, Wait, to_its_end};
 
 use crate::error::EngineError;
-use crate::orders::agent_text;
 use once_keys::QueuedKeys;
 use queued::RecordDraft;
 use reservation::AppendGuard;
@@ -370,23 +369,24 @@ impl Engine {
         let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
         let prepared = prepare(&policy, &proposal.action, resolver);
         // The digest is of the action as sent, under the tool's canonical name.
-        let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
-        let agent = agent_text(&proposal.agent);
+        let caller = &*self.recorded_caller(&proposal.caller);
+        let digest = proposal.action.digest(&self.secret, &caller.principal, &prepared.facts.tool);
+        let agent = self.agent_text(&proposal.agent);
         let mut inner = self.lock_for_append(reservation)?;
         let key = SessionKey {
-            principal: proposal.caller.principal.clone(),
+            principal: caller.principal.clone(),
             agent: proposal.agent.clone(),
             session: proposal.session.clone(),
         };
-        let session = self.session(&mut inner, &key, &proposal.caller, &proposal.action.door, wake)?;
+        let session = self.session(&mut inner, &key, caller, &proposal.action.door, wake)?;
         let mut notices: Vec<Notice> = Vec::new();
-        notices.extend(self.end_budget_suspension(&mut inner, &policy, &proposal.caller));
+        notices.extend(self.end_budget_suspension(&mut inner, &policy, caller));
         let now = self.clock.now();
         let fresh_approval = ApprovalId::new(now, &*self.randomness);
         let request = Request {
             action: &proposal.action,
             prepared,
-            caller: &proposal.caller,
+            caller,
             agent: &agent,
             session,
             digest,
@@ -394,7 +394,7 @@ impl Engine {
             record: RecordId::new(now, &*self.randomness),
             fresh_approval,
         };
-        let judgement = judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now));
+        let judgement = judge(&policy, request, &inner.state.view(caller, session, digest, now));
         if Instant::now() >= deadline {
             for notice in notices {
                 self.publish(notice);
@@ -516,6 +516,7 @@ impl Engine {
 
     /// A new envelope of a caller at a door.
     fn envelope_from(&self, kind: RecordKind, caller: &Caller, door: &str) -> Envelope {
+        let caller = &*self.recorded_caller(caller);
         Envelope {
             principal: claimed(&caller.principal),
             team: claimed(&caller.team),

@@ -4,7 +4,6 @@ use proctor_core::digest::Digest;
 use proctor_core::hex;
 use proctor_core::json::Json;
 use proctor_core::record::claimed;
-use proctor_policy::scan::identifier;
 use proctor_policy::state::{AgentInfo, Registry};
 
 use crate::{AgentEvent, Engine, EngineError};
@@ -83,15 +82,6 @@ impl Order {
     }
 }
 
-/// An agent's identifier as records hold it: itself, or, if it looks like a secret, a text that stands for it alone. A public key is no
-/// secret, although it looks like one. What records hold stays as it is.
-pub fn agent_text(agent: &str) -> String {
-    if proctor_wire::assembly::did::decode(agent).is_ok() {
-        return agent.to_owned();
-    }
-    claimed(&identifier(agent))
-}
-
 /// The registry's key of an agent: the first sixteen bytes of a SHA-256 over organisation, team and identifier.
 pub fn registry_key(org: &str, team: &str, agent: &str) -> [u8; 16] {
     let digest = *Digest::of(format!("{org}/{team}/{agent}").as_bytes()).as_bytes();
@@ -122,23 +112,33 @@ pub fn status(registry: &Registry, agent: &AgentInfo) -> &'static str {
     }
 }
 
+/// Whether what a record holds (the first) stands for an identifier.
+type StandsFor<'a> = &'a dyn Fn(&str, &str) -> bool;
+
 /// An agent by principal, identifier, key or name; or by the beginning of one of the first two, if only one agent has it.
-pub fn find<'a>(registry: &'a Registry, named: &str) -> Result<&'a AgentInfo, OrderError> {
-    match found(registry, named)? {
+pub fn find<'a>(
+    registry: &'a Registry,
+    named: &str,
+    stands_for: StandsFor<'_>,
+) -> Result<&'a AgentInfo, OrderError> {
+    match found(registry, named, stands_for)? {
         Some(agent) => Ok(agent),
         None => Err(OrderError::UnknownAgent(named.to_owned())),
     }
 }
 
 /// The agent of a name; none if there is no such agent. The error is a name that several have.
-fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo>, OrderError> {
+fn found<'a>(
+    registry: &'a Registry,
+    named: &str,
+    stands_for: StandsFor<'_>,
+) -> Result<Option<&'a AgentInfo>, OrderError> {
     if let Some(agent) = registry.get(named).or_else(|| registry.get(&format!("agent:{named}"))) {
         return Ok(Some(agent));
     }
-    let recorded = agent_text(named);
     let is_named = |agent: &&AgentInfo| {
         agent.agent == named
-            || agent.agent == recorded
+            || stands_for(&agent.agent, named)
             || agent.registration.as_ref().is_some_and(|own| own.name == named)
             || key_of(agent) == named
     };
@@ -160,10 +160,11 @@ fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo
 
 /// Carries out an order. Returns what is known of the agent then.
 pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str) -> Result<Json, OrderError> {
+    let stands_for = |recorded: &str, identifier: &str| engine.stands_for(recorded, identifier);
     let (sequence, principal) = engine.change_agents_now(|registry, _| {
         // Whoever has not registered can be stopped all the same, by the name that records show.
         let is_principal = named.contains(':') || ["local", "anonymous"].contains(&named);
-        let mut event = match found(registry, named)? {
+        let mut event = match found(registry, named, &stands_for)? {
             Some(agent) => AgentEvent::about(agent, order.code(), "cli"),
             None if matches!(order, Order::Suspend | Order::Kill) && is_principal => AgentEvent {
                 principal: principal_of(named),
@@ -207,11 +208,12 @@ pub fn operate(
     if operation != "*" && (!operation.contains(':') || operation == "agent:") {
         return Err(OrderError::NotAnOperation(operation.to_owned()));
     }
+    let stands_for = |recorded: &str, identifier: &str| engine.stands_for(recorded, identifier);
     let (sequence, operation) = engine.change_agents_now(|registry, _| {
-        let operation = operation_of(registry, operation)?;
+        let operation = operation_of(registry, operation, &stands_for)?;
         if word == "resume" {
-            let stored = [claimed(&operation), claimed(&identifier(&operation))];
-            match registry.operations().find(|(stopped, _)| stored.iter().any(|name| name == stopped)) {
+            let is_named = |stopped: &str| stopped == claimed(&operation) || stands_for(stopped, &operation);
+            match registry.operations().find(|(stopped, _)| is_named(stopped)) {
                 Some((_, false)) => {}
                 Some((_, true)) => return Err(OrderError::Terminated(operation)),
                 None => return Err(OrderError::NotPaused(operation)),
@@ -234,16 +236,16 @@ pub fn operate(
 }
 
 /// An operation as records name it. `agent:` with any name of one agent is that agent's principal; with what is stopped already, it is that.
-fn operation_of(registry: &Registry, named: &str) -> Result<String, OrderError> {
+fn operation_of(registry: &Registry, named: &str, stands_for: StandsFor<'_>) -> Result<String, OrderError> {
     let Some(agent) = named.strip_prefix("agent:") else { return Ok(named.to_owned()) };
     // What was stopped can be resumed, whatever has become of the agent.
     if registry.operations().any(|(stopped, _)| stopped == named) {
         return Ok(named.to_owned());
     }
     // With the prefix first: it belongs to the principal.
-    let agent = match found(registry, named)? {
+    let agent = match found(registry, named, stands_for)? {
         Some(agent) => agent,
-        None => find(registry, agent)?,
+        None => find(registry, agent, stands_for)?,
     };
     let principal = agent.principal.as_str();
     Ok(if principal.starts_with("agent:") { principal.to_owned() } else { format!("agent:{principal}") })

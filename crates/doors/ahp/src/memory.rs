@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use proctor_clients::ahp::{Fact, MemoryRecallDecision, MemoryRecallEvent};
 use proctor_core::json::Json;
-use proctor_core::record::{RecordKind, claimed};
+use proctor_core::record::RecordKind;
 use proctor_core::session::Caller;
 use proctor_ledger::Reader;
 use proctor_ledger::reader::BodyState;
@@ -49,7 +49,7 @@ impl AhpDoor {
         let engine = self.engine();
         let mut filter = Filter {
             // Whatever else is asked for: never what another principal did.
-            principal: Some(claimed(&caller.principal)),
+            principal: Some(engine.principal_text(&caller.principal)),
             kinds: vec![
                 RecordKind::Observation,
                 RecordKind::Outcome,

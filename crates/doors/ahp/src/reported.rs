@@ -7,7 +7,7 @@ use proctor_clients::ahp::{AhpEvent, EventType};
 use proctor_core::action::Action;
 use proctor_core::id::{RecordId, SessionId};
 use proctor_core::json::Json;
-use proctor_core::record::{RecordKind, claimed};
+use proctor_core::record::RecordKind;
 use proctor_core::session::Caller;
 use proctor_policy::prepare::prepare;
 use rust_decimal::Decimal;
@@ -81,7 +81,8 @@ impl AhpDoor {
         let reader = self.engine().ledger().reader();
         let Some(sequence) = reader.by_id(&id).ok().flatten() else { return NamedDecision::None };
         let Ok(envelope) = reader.envelope(sequence) else { return NamedDecision::None };
-        let own = envelope.kind == RecordKind::Decision && envelope.principal == claimed(&caller.principal);
+        let own = envelope.kind == RecordKind::Decision
+            && envelope.principal == self.engine().principal_text(&caller.principal);
         if !own || envelope.session != Some(session) {
             return NamedDecision::None;
         }

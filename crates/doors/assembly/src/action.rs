@@ -2,7 +2,7 @@
 
 use proctor_core::action::{Action, ActionKind};
 use proctor_core::json::Json;
-use proctor_policy::scan::{Scanner, identifier};
+use proctor_policy::scan::Scanner;
 use proctor_wire::assembly::proto::common::v1::ActionType;
 use proctor_wire::assembly::proto::policy::v1::action_context::Action as Context;
 use proctor_wire::assembly::proto::policy::v1::{CheckActionRequest, NetworkCallContext, ProcessExecContext};
@@ -21,8 +21,12 @@ pub(super) enum NoAction {
     Denied(String),
 }
 
-/// Reads the action of a check. `depth` is that of the agent in the registry.
-pub(super) fn action(request: &CheckActionRequest, depth: u32) -> Result<Action, NoAction> {
+/// Reads the action of a check. `depth` is that of the agent in the registry; `identifier` gives what records hold.
+pub(super) fn action(
+    request: &CheckActionRequest,
+    depth: u32,
+    identifier: &dyn Fn(&str) -> String,
+) -> Result<Action, NoAction> {
     let context = request.context.as_ref().and_then(|context| context.action.as_ref());
     let context = context.ok_or_else(|| NoAction::Invalid("`context` is missing".to_owned()))?;
     let kind = kind(request.action_type, context)?;

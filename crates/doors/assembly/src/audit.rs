@@ -87,7 +87,7 @@ impl AuditService for AssemblyDoor {
 
 fn check_owner(agent: &AgentInfo, event: &AuditEvent) -> Result<(), Status> {
     match &event.agent_id {
-        Some(id) if is_claimed(agent, id) => Ok(()),
+        Some(id) if is_claimed(self.engine(), agent, id) => Ok(()),
         _ => Err(Status::permission_denied(
             "an event is about another agent than the one that the token was given to",
         )),
@@ -122,11 +122,15 @@ impl AssemblyDoor {
         let span = Span {
             principal: caller.principal.clone(),
             trace: event.trace_id.clone(),
-            id: event.span_id.clone(),
+            id: self.engine().identifier(&event.span_id),
         };
+        let mut shown = event.clone();
+        for id in [&mut shown.event_id, &mut shown.trace_id, &mut shown.span_id] {
+            *id = self.engine().identifier(id);
+        }
         let reported = Event {
             id: event.event_id.clone(),
-            data: event_json(&event),
+            data: event_json(&shown),
             decision: is_outcome(&event).then(|| self.bound(caller, agent, &span)).flatten(),
             ending: ending(&event),
             spent: spent(&event),

@@ -12,7 +12,6 @@ use proctor_core::session::Caller;
 use proctor_core::time::Timestamp;
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Filter, Order};
-use proctor_policy::scan::identifier;
 
 use super::check::Span;
 use super::{AssemblyDoor, lock};
@@ -103,8 +102,7 @@ fn key(span: &Span) -> Option<Digest> {
     if span.trace.is_empty() || span.id.is_empty() {
         return None;
     }
-    // Normalized as in records, so that spans from requests and from the ledger have the same key.
-    Some(digest(&[&span.principal, &span.trace, &identifier(&span.id)]))
+    Some(digest(&[&span.principal, &span.trace, &span.id]))
 }
 
 fn digest(parts: &[&str]) -> Digest {

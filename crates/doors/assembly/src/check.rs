@@ -51,7 +51,7 @@ impl PolicyService for AssemblyDoor {
         let token = shown_token(&metadata).unwrap_or_default();
         // A batch with a malformed request is refused before any of it is decided.
         for (place, request) in request.requests.iter().enumerate() {
-            if let Err(NoAction::Invalid(problem)) = action(request, 0) {
+            if let Err(NoAction::Invalid(problem)) = action(request, 0, &str::to_owned) {
                 return Err(Status::invalid_argument(format!("requests[{place}]: {problem}")));
             }
         }
@@ -79,7 +79,8 @@ impl PolicyService for AssemblyDoor {
     ) -> Result<Response<Replies<OpControlMessage>>, Status> {
         let (metadata, _, request) = request.into_parts();
         let agent = self.agent_holder(&metadata)?;
-        if request.agent_id.as_ref().is_some_and(|id| !super::identity::is_claimed(&agent, id)) {
+        if request.agent_id.as_ref().is_some_and(|id| !super::identity::is_claimed(self.engine(), &agent, id))
+        {
             return Err(Status::permission_denied(
                 "this stream is for the agent that the token was given to",
             ));
@@ -156,7 +157,7 @@ impl AssemblyDoor {
             Err(problem) => return PendingCheck::unanswered(self.engine().unanswered(&problem)),
         };
         let (assurance, returned) = (asker.assurance, asker.returned);
-        let mut action = match action(request, asker.depth) {
+        let mut action = match action(request, asker.depth, &|text| self.engine().identifier(text)) {
             Ok(action) => action,
             Err(NoAction::Invalid(problem)) => {
                 return PendingCheck {
@@ -193,7 +194,7 @@ impl AssemblyDoor {
         let span = Span {
             principal: asker.caller.principal.clone(),
             trace: request.trace_id.clone(),
-            id: request.span_id.clone(),
+            id: self.engine().identifier(&request.span_id),
         };
         let session =
             if request.trace_id.is_empty() { asker.default_session } else { request.trace_id.clone() };

@@ -1,7 +1,6 @@
 //! Authentication by tokens of agents and approvers.
 
 use proctor_core::digest::Digest;
-use proctor_core::record::claimed;
 use proctor_core::session::Caller;
 use proctor_policy::state::AgentInfo;
 use proctor_wire::assembly::did;
@@ -10,8 +9,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
 use super::{AssemblyDoor, AssemblyMode, anonymous};
-use proctor_engine::EngineError;
-use proctor_engine::orders::agent_text;
+use proctor_engine::{Engine, EngineError};
 
 /// Length limit of identifiers, teams and organisations, in bytes.
 const MAX_NAME: usize = 256;
@@ -33,12 +31,12 @@ pub(super) fn half(bytes: &[u8]) -> [u8; 16] {
 }
 
 /// Principal of an agent: its key if it has one, else the names that it claims.
-pub(super) fn principal(id: &AgentId) -> String {
+pub(super) fn principal(engine: &Engine, id: &AgentId) -> String {
     if did::decode(&id.agent_id).is_ok() {
         format!("agent:{}", id.agent_id)
     } else {
         // As records name it: who is looked up must be who was recorded.
-        claimed(&format!("agent:{}/{}/{}", id.org_id, id.team_id, agent_text(&id.agent_id)))
+        engine.principal_text(&format!("agent:{}/{}/{}", id.org_id, id.team_id, id.agent_id))
     }
 }
 
@@ -130,14 +128,16 @@ impl AssemblyDoor {
             return Err(Status::unauthenticated("the credential token is empty"));
         }
         let holder = self.token_holder(token).map_err(super::unavailable)?.ok_or_else(refused)?;
-        if is_claimed(&holder, claimed) { Ok(holder) } else { Err(refused()) }
+        if is_claimed(self.engine(), &holder, claimed) { Ok(holder) } else { Err(refused()) }
     }
 }
 
 /// Reports whether claimed names match an agent's registration. Empty names are not claimed.
-pub(super) fn is_claimed(agent: &AgentInfo, id: &AgentId) -> bool {
-    let same = |claimed: &str, own: &str| claimed.is_empty() || claimed == own;
-    agent.agent == agent_text(&id.agent_id) && same(&id.team_id, &agent.team) && same(&id.org_id, &agent.org)
+pub(super) fn is_claimed(engine: &Engine, agent: &AgentInfo, id: &AgentId) -> bool {
+    let same = |claimed: &str, own: &str| claimed.is_empty() || engine.stands_for(own, claimed);
+    engine.stands_for(&agent.agent, &id.agent_id)
+        && same(&id.team_id, &agent.team)
+        && same(&id.org_id, &agent.org)
 }
 
 /// Status that ends a stream whose token was revoked.
@@ -183,7 +183,7 @@ impl AssemblyDoor {
         };
         let fail = |reason: &'static str| Ok(Err(AuthFailure { reason, assurance }));
         if let Some(agent) = self.token_holder(token)? {
-            if claimed.is_some_and(|id| !is_claimed(&agent, id)) {
+            if claimed.is_some_and(|id| !is_claimed(self.engine(), &agent, id)) {
                 return fail("credential token registered to a different agent");
             }
             let returned = self.has_returned(&agent).then(|| Box::new(agent.clone()));
@@ -201,7 +201,7 @@ impl AssemblyDoor {
         let is_registered = match claimed {
             None => false,
             Some(id) => {
-                let principal = principal(id);
+                let principal = principal(self.engine(), id);
                 self.engine().look_up(|registry| {
                     registry.get(&principal).is_some_and(|agent| agent.registration.is_some())
                 })?

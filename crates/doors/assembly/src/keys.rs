@@ -6,6 +6,7 @@ use proctor_policy::state::{AgentInfo, Registry};
 use proctor_wire::assembly::proto::common::v1::AgentId;
 
 use super::identity::principal;
+use proctor_engine::Engine;
 use proctor_engine::orders::registry_key;
 
 /// Size at which the index is rebuilt, since keys of removed agents stay in it.
@@ -20,10 +21,11 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Adds an agent that is about to register.
-    pub(super) fn add(&mut self, id: &AgentId) {
+    pub(super) fn add(&mut self, engine: &Engine, id: &AgentId) {
         // An index that is not built yet will be built from the registry, which then contains the agent.
         if self.is_built {
-            self.principals.insert(registry_key(&id.org_id, &id.team_id, &id.agent_id), principal(id));
+            self.principals
+                .insert(registry_key(&id.org_id, &id.team_id, &id.agent_id), principal(engine, id));
             self.is_built = self.principals.len() < MAX_KEYS;
         }
     }

@@ -51,8 +51,16 @@ impl AgentLifecycleService for AssemblyDoor {
         let reservation = self.reserve().await?;
         let change = self.engine().change_agents(reservation, |registry, _| {
             let mut keys = lock(&self.inner.keys);
-            let events = registering::events(registry, &mut keys, &request, &id, proof, (digest, policy))?;
-            keys.add(&id);
+            let events = registering::events(
+                self.engine(),
+                registry,
+                &mut keys,
+                &request,
+                &id,
+                proof,
+                (digest, policy),
+            )?;
+            keys.add(self.engine(), &id);
             Ok::<_, Refusal>((events, ()))
         });
         let (queued, notices, ()) = change.map_err(|refusal| refusal.0)?;
@@ -125,9 +133,9 @@ impl AssemblyDoor {
         let key = did::bound_key(&id.agent_id, &request.public_key).map_err(did_status)?;
         self.check_tenancy(id)?;
         if request.registration_nonce.is_empty() && request.possession_proof.is_empty() {
-            let is_known = self
-                .engine()
-                .look_up(|registry| registry.get(&principal(id)).is_some_and(AgentInfo::is_registered));
+            let is_known = self.engine().look_up(|registry| {
+                registry.get(&principal(self.engine(), id)).is_some_and(AgentInfo::is_registered)
+            });
             if is_known.map_err(unavailable)? {
                 return Err(Status::already_exists(
                     "this agent is registered; a proof of its key gets it a new token",

@@ -12,7 +12,7 @@ use tonic::Status;
 use super::DOOR;
 use super::identity::principal;
 use super::keys::Keys;
-use proctor_engine::{AgentEvent, EngineError};
+use proctor_engine::{AgentEvent, Engine, EngineError};
 
 /// Depth limit of the agent tree.
 pub(super) const MAX_DEPTH: u32 = 10;
@@ -44,6 +44,7 @@ impl From<Status> for Refusal {
 
 /// Computes the registry events of a registration.
 pub(super) fn events(
+    engine: &Engine,
     registry: &Registry,
     keys: &mut Keys,
     request: &RegisterRequest,
@@ -51,7 +52,7 @@ pub(super) fn events(
     proof: Proof,
     (token, policy): (Digest, Digest),
 ) -> Result<Vec<AgentEvent>, Refusal> {
-    let principal = principal(id);
+    let principal = principal(engine, id);
     let known = registry.get(&principal).filter(|agent| agent.registration.is_some());
     if let Some(agent) = registry.get(&principal)
         && let Some(reason) = &agent.killed
@@ -81,14 +82,15 @@ pub(super) fn events(
         ..Registration::default()
     };
     event.registration = Some(Box::new(match known {
-        Some(agent) => again(agent, id, proof, fresh, &mut event)?,
-        None => below_parent(registry, keys, request, id, fresh)?,
+        Some(agent) => again(engine, agent, id, proof, fresh, &mut event)?,
+        None => below_parent(engine, registry, keys, request, id, fresh)?,
     }));
     Ok(vec![event])
 }
 
 /// Handles a repeated registration: with a proof the agent gets a new token and keeps the rest of its state.
 fn again(
+    engine: &Engine,
     agent: &AgentInfo,
     id: &AgentId,
     proof: Proof,
@@ -99,7 +101,7 @@ fn again(
     if !agent.is_deregistered && proof == Proof::None {
         return Err(Status::already_exists("this agent is registered; it has to deregister first").into());
     }
-    if (agent.team.as_str(), agent.org.as_str()) != (id.team_id.as_str(), id.org_id.as_str()) {
+    if !engine.stands_for(&agent.team, &id.team_id) || !engine.stands_for(&agent.org, &id.org_id) {
         let text = format!(
             "this agent is registered in team `{}` of organisation `{}`; an operator can deregister it",
             agent.team, agent.org
@@ -115,6 +117,7 @@ fn again(
 }
 
 fn below_parent(
+    engine: &Engine,
     registry: &Registry,
     keys: &mut Keys,
     request: &RegisterRequest,
@@ -127,7 +130,7 @@ fn below_parent(
     if named == id.agent_id {
         return Err(Status::invalid_argument("an agent cannot be its own parent").into());
     }
-    let parent = find(registry, keys, named, id)
+    let parent = find(engine, registry, keys, named, id)
         .filter(|agent| agent.registration.is_some() && !agent.is_deregistered)
         .ok_or_else(|| Status::invalid_argument(format!("parent agent `{named}` is not registered")))?;
     if let Some(stop) = registry.stop(&parent.principal) {
@@ -156,6 +159,7 @@ fn below_parent(
 
 /// Finds an agent by identifier, registry key, or principal, preferring agents of the same team.
 pub(super) fn find<'a>(
+    engine: &Engine,
     registry: &'a Registry,
     keys: &mut Keys,
     named: &str,
@@ -166,7 +170,7 @@ pub(super) fn find<'a>(
     }
     let neighbour = AgentId { agent_id: named.to_owned(), ..beside.clone() };
     registry
-        .get(&principal(&neighbour))
+        .get(&principal(engine, &neighbour))
         .or_else(|| registry.get(named))
         .or_else(|| keys.holder(registry, named))
 }

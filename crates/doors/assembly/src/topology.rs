@@ -57,7 +57,7 @@ impl TopologyService for AssemblyDoor {
         request: Request<GetTeamMembersRequest>,
     ) -> Result<Response<GetTeamMembersResponse>, Status> {
         let holder = self.holder(request.metadata())?;
-        let team = request.into_inner().team_id;
+        let team = self.engine().identifier(&request.into_inner().team_id);
         let org = match &holder {
             Holder::Agent(agent) if agent.team != team => {
                 return Err(Status::permission_denied("agents see their own team only"));
@@ -93,7 +93,8 @@ impl TopologyService for AssemblyDoor {
         let looked = self.engine().look_up(|registry| {
             let mut keys = lock(&self.inner.keys);
             let mut named = |named: &str| {
-                find(registry, &mut keys, named, &names(&agent)).map(|agent| agent.principal.clone())
+                find(self.engine(), registry, &mut keys, named, &names(&agent))
+                    .map(|agent| agent.principal.clone())
             };
             (named(&edge.source_agent_id), named(&edge.target_agent_id))
         });
@@ -141,7 +142,7 @@ impl AssemblyDoor {
             Holder::Agent(agent) => (names(agent), false),
             Holder::Approver(_) => (AgentId::default(), true),
         };
-        let found = find(registry, &mut lock(&self.inner.keys), named, &beside)
+        let found = find(self.engine(), registry, &mut lock(&self.inner.keys), named, &beside)
             .or_else(|| is_approver.then(|| registry.list().find(|agent| agent.agent == named)).flatten());
         let may_see = |agent: &&AgentInfo| match holder {
             Holder::Approver(_) => true,

@@ -14,6 +14,7 @@ use proctor_core::time::Clock;
 use proctor_providers::store::{Row, Store, StoreError, WAITING_STATUS};
 
 use super::models::{Models, ModelsError};
+use super::plugins::recorded_id;
 use super::settings::Settings;
 
 /// Limit of assertions of one batch that wait for models concurrently.
@@ -284,8 +285,8 @@ impl Evaluator {
             batch.found.iter().filter(|found| found.verdict.status != Status::Error).filter_map(|found| {
                 let assertion = assertions.get(found.index)?;
                 Some(Row {
-                    trace_id: trace_id.to_owned(),
-                    assertion_id: assertion.assertion_id.to_string(),
+                    trace_id: recorded_id(trace_id),
+                    assertion_id: recorded_id(&assertion.assertion_id),
                     kind: assertion.kind.to_string(),
                     key: assertion.key(&self.tools),
                     score: found.verdict.score,

@@ -363,7 +363,9 @@ impl AttestDoor {
         let problem =
             || unusable(self.evaluator.history_problem().map_or_else(String::new, ToString::to_string));
         let store = self.evaluator.store().ok_or_else(problem)?;
-        let drift = store.drift(&assertion_id, window).map_err(|error| unusable(error.to_string()))?;
+        let drift = store
+            .drift(&plugins::recorded_id(&assertion_id), window)
+            .map_err(|error| unusable(error.to_string()))?;
         let status = match drift.count {
             0 => "no_data",
             _ if drift.stddev > 0.0 && drift.latest < drift.mean - drift.stddev => "drift_detected",

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use proctor_policy::scan::{Identifiers, Scanner};
 use proctor_providers::store::Row;
 use proctor_wire::attest::message::SubmitPluginResult;
 use proctor_wire::attest::rpc::cut;
@@ -27,6 +28,12 @@ struct Waiting {
 /// Trims and truncates a trace or agent id for storage.
 pub(crate) fn stored_id(name: &str) -> &str {
     cut(name.trim(), MAX_ID_LENGTH)
+}
+
+/// An id as the history holds it: itself, or, if the scanner takes it for a secret, a digest, always the same. There may be no state directory
+/// and so no secret to key it with; the file is for its owner alone.
+pub(crate) fn recorded_id(id: &str) -> String {
+    Identifiers::new(Scanner::standard(), b"attest.db identifiers of history").text(id)
 }
 
 /// A plugin result that matched a waiting assertion.
@@ -65,8 +72,8 @@ impl AcceptedResult {
     /// Row of the history for this result.
     pub fn row(&self) -> Row {
         Row {
-            trace_id: self.trace_id.clone(),
-            assertion_id: self.assertion_id.clone(),
+            trace_id: recorded_id(&self.trace_id),
+            assertion_id: recorded_id(&self.assertion_id),
             kind: "plugin".to_owned(),
             key: String::new(),
             score: self.score,

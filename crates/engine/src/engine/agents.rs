@@ -11,7 +11,6 @@ use proctor_policy::state::{AgentInfo, Registry};
 
 use super::queued::RecordDraft;
 use super::{Engine, EngineError, Inner, QueueReservation, QueuedRecords, Wait, to_its_end, waiting};
-use crate::orders::agent_text;
 
 /// A change of an agent's registration or status, to be recorded. The codes are defined in `proctor_policy::state`.
 #[derive(Debug, Clone, Default)]
@@ -156,15 +155,15 @@ impl Engine {
 
     fn agent_record(&self, event: AgentEvent) -> RecordDraft {
         let mut envelope = self.envelope(RecordKind::Agent);
-        envelope.principal = claimed(&event.principal);
-        envelope.agent = claimed(&agent_text(&event.agent));
-        envelope.team = claimed(&event.team);
-        envelope.org = claimed(&event.org);
+        envelope.principal = self.principal_text(&event.principal);
+        envelope.agent = self.agent_text(&event.agent);
+        envelope.team = self.identifier(&event.team);
+        envelope.org = self.identifier(&event.org);
         envelope.door = claimed(event.door);
         event.code.clone_into(&mut envelope.code);
         envelope.name = claimed(&match event.name.strip_prefix("agent:") {
-            Some(agent) => format!("agent:{}", agent_text(agent)),
-            None if event.code.starts_with("op_") => proctor_policy::scan::identifier(&event.name),
+            Some(_) => self.principal_text(&event.name),
+            None if event.code.starts_with("op_") => self.identifier(&event.name),
             None => self.without_secrets(&event.name),
         });
         envelope.rule = claimed(&self.without_secrets(&event.reason));
@@ -175,7 +174,8 @@ impl Engine {
                 name: cut(&registration.name),
                 reason: cut(&registration.reason),
                 tool: cut(&registration.tool),
-                parent: claimed(&registration.parent),
+                parent: self.principal_text(&registration.parent),
+                risk: cut(&registration.risk),
                 ..*registration
             })
         });

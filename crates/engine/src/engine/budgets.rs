@@ -83,6 +83,7 @@ impl Engine {
 
     /// Checks whether an agent's budget has capacity again, outside of a decision.
     pub async fn refresh_budget(self: &Arc<Engine>, caller: &Caller) -> Result<(), EngineError> {
+        let caller = &*self.recorded_caller(caller);
         let policy = self.policy();
         let Some(reservation) = self.reserve(self.due()).await else { return Err(NotRecorded::Full.into()) };
         let (queued, notice) = {

@@ -21,27 +21,30 @@ impl Engine {
         let policy = self.policy();
         let resolver = self.resolver.as_deref().map(|resolver| resolver as &dyn PathResolver);
         let prepared = prepare(&policy, &proposal.action, resolver);
-        let digest = proposal.action.digest(&self.secret, &proposal.caller.principal, &prepared.facts.tool);
+        let caller = &*self.recorded_caller(&proposal.caller);
+        let agent = self.agent_text(&proposal.agent);
+        let digest = proposal.action.digest(&self.secret, &caller.principal, &prepared.facts.tool);
         let now = self.clock.now();
         let inner = self.lock()?;
-        let session = self.session_of(&proposal.caller, &proposal.agent, &proposal.session)?;
+        let session = self.session_of(caller, &proposal.agent, &proposal.session)?;
         let session = session.unwrap_or_else(|| SessionId::new(now, &*self.randomness));
         let request = Request {
             action: &proposal.action,
             prepared,
-            caller: &proposal.caller,
-            agent: &proposal.agent,
+            caller,
+            agent: &agent,
             session,
             digest,
             now,
             record: RecordId::new(now, &*self.randomness),
             fresh_approval: ApprovalId::new(now, &*self.randomness),
         };
-        Ok(judge(&policy, request, &inner.state.view(&proposal.caller, session, digest, now)).decision)
+        Ok(judge(&policy, request, &inner.state.view(caller, session, digest, now)).decision)
     }
 
     /// Remaining amounts of a caller's budgets.
     pub fn budgets(&self, caller: &Caller) -> Result<Vec<Remaining>, EngineError> {
+        let caller = &*self.recorded_caller(caller);
         let policy = self.policy();
         let input = self.blank_input(caller);
         let inner = self.lock()?;
@@ -87,6 +90,7 @@ impl Engine {
         agent: &str,
         session: &str,
     ) -> Result<Option<SessionId>, EngineError> {
+        let caller = &*self.recorded_caller(caller);
         let key = SessionKey {
             principal: caller.principal.clone(),
             agent: agent.to_owned(),
@@ -104,6 +108,7 @@ impl Engine {
         session: &str,
         door: &str,
     ) -> Result<SessionId, EngineError> {
+        let caller = &*self.recorded_caller(caller);
         let key = SessionKey {
             principal: caller.principal.clone(),
             agent: agent.to_owned(),

@@ -11,7 +11,6 @@ use rust_decimal::Decimal;
 use super::queued::RecordDraft;
 use super::reservation::AppendGuard;
 use super::{Engine, EngineError, Inner, QueueReservation, QueuedRecords, Wait, waiting};
-use crate::orders::agent_text;
 
 /// A report of an agent: an outcome or an observation.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,6 +149,7 @@ impl Engine {
         door: &str,
         report: Report,
     ) -> Result<QueuedRecords, EngineError> {
+        let caller = &*self.recorded_caller(caller);
         let key = SessionKey {
             principal: caller.principal.clone(),
             agent: agent.to_owned(),
@@ -195,7 +195,7 @@ impl Engine {
         let kind = if run.is_some() { RecordKind::Run } else { RecordKind::Observation };
         let mut envelope = self.envelope_from(kind, caller, door);
         envelope.session = Some(session);
-        envelope.agent = claimed(&agent_text(&key.agent));
+        envelope.agent = self.agent_text(&key.agent);
         envelope.code = claimed(&self.without_secrets(code));
         if let Some((once, name)) = run {
             envelope.name = claimed(&self.without_secrets(name));
@@ -230,6 +230,7 @@ impl Engine {
         door: &str,
         event: &Event,
     ) -> Result<Option<QueuedRecords>, EngineError> {
+        let caller = &*self.recorded_caller(caller);
         let mut key = caller.principal.clone();
         key.push('/');
         key.push_str(&event.id);
@@ -248,7 +249,7 @@ impl Engine {
         let session = self.session(&mut inner, &key, caller, door, Wake::Writer)?;
         let mut envelope = self.envelope_from(RecordKind::Observation, caller, door);
         envelope.session = Some(session);
-        envelope.agent = claimed(&agent_text(agent));
+        envelope.agent = self.agent_text(agent);
         "event".clone_into(&mut envelope.code);
         envelope.once = Some(once);
         let body = Json::object().with("data", data).to_string().into_bytes();
@@ -411,7 +412,7 @@ impl Engine {
         let reservation = self.reserve_blocking(self.due()).map_err(NotRecorded::from)?;
         let mut inner = self.lock_for_append(reservation)?;
         let mut envelope = self.envelope(RecordKind::Erasure);
-        envelope.principal = claimed(by);
+        envelope.principal = self.principal_text(by);
         envelope.links = vec![sequence];
         "erased".clone_into(&mut envelope.code);
         envelope.rule = claimed(&self.without_secrets(reason));

@@ -5,6 +5,7 @@ use proctor_core::record::RecordKind;
 use proctor_ledger::Reader;
 use proctor_ledger::reader::BodyState;
 use proctor_ledger::store::{Filter, Order as Direction};
+use proctor_policy::scan::{Identifiers, Scanner};
 use proctor_policy::state::{AgentInfo, Registry};
 
 use super::{Context, records};
@@ -13,6 +14,7 @@ use crate::failure::{OK, Outcome};
 use crate::output;
 use proctor_engine::access::open_reader;
 use proctor_engine::orders::{self, Order};
+use proctor_engine::state_dir::StateDir;
 
 pub(super) fn run(context: &Context, command: &AgentCommand) -> Outcome {
     match command {
@@ -72,7 +74,11 @@ fn show(context: &Context, named: &str) -> Outcome {
     let reader = open_reader(&context.config.engine.state)?;
     let state = proctor_engine::read_state(&reader)?;
     let registry = state.registry();
-    let agent = orders::find(registry, named)?;
+    // Without its key only the names that records show are known.
+    let secret = StateDir::new(&context.config.engine.state).secret().unwrap_or_default();
+    let identifiers = Identifiers::new(Scanner::standard(), &secret);
+    let agent =
+        orders::find(registry, named, &|recorded, identifier| identifiers.stands_for(recorded, identifier))?;
     let told = told(&reader, agent);
     if context.json {
         let mut out = agent_json(registry, agent);

@@ -153,7 +153,7 @@ fn entries(policy: &Policy, assertions: &[Assertion<'_>], batch: Batch) -> Vec<E
         let assertion = assertions.get(index)?;
         Some(Entry {
             id: cut(policy, &assertion.assertion_id),
-            request_id: assertion.request_id.to_string(),
+            request_id: cut(policy, &assertion.request_id),
             kind: assertion.kind.to_string(),
             layer: assertion.layer().map(proctor_assert::Layer::number),
             ending: Ending::NotRun,

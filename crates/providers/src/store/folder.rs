@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -62,9 +62,30 @@ pub fn clear(dir: &Path) -> io::Result<u64> {
     Ok(deleted)
 }
 
-/// Creates the directory and its parents, readable by all users.
+/// Creates the directory and its parents, readable by all users: what is private in it is private by itself.
 pub(super) fn make(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(dir)
+}
+
+/// Makes the database's file for its owner alone, and takes the rights of others from one that an earlier version made. SQLite gives its
+/// log and its index the rights of the database.
+pub(super) fn make_private(file: &Path) -> io::Result<()> {
+    // INVARIANT: a database that is there is never opened here: closing it would release SQLite's locks on it.
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(_) | Err(_) => {}
+    }
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = file.as_os_str().to_owned();
+        name.push(suffix);
+        let name = PathBuf::from(name);
+        // Only what this user owns can be changed; a database of somebody else stays as it is.
+        let is_open = fs::metadata(&name).is_ok_and(|found| found.is_file() && found.mode() & 0o077 != 0);
+        if is_open {
+            let _ = fs::set_permissions(&name, fs::Permissions::from_mode(0o600));
+        }
+    }
+    Ok(())
 }
 
 /// Keeps others from opening or emptying the directory at the same moment, until the returned value is dropped.

@@ -124,6 +124,8 @@ pub(super) fn open(dir: &Path) -> Result<Connections, StoreError> {
     let file = file_in(dir);
     let _lock = folder::lock(dir);
     remove_leftovers(&file);
+    // What cannot be made shows when the database is opened.
+    let _ = folder::make_private(&file);
     let connect = || -> Result<Connections, rusqlite::Error> {
         let mut writer = connection(&file)?;
         // SQLite opens a file that may only be read without a word, and every row would be lost later.

@@ -330,3 +330,28 @@ fn what_cannot_be_judged_is_denied() {
         (Effect::Deny, "anomaly.loops")
     );
 }
+
+#[test]
+fn an_additional_finding_is_cut_and_changes_the_answer_only_if_the_policy_says_so_in_writing() {
+    const ACTION: &str =
+        r#"{"kind":"tool_call","tool":"send","args":{"text":"to ann@example.com --token abc123"}}"#;
+    const SECTIONS: &str = "version: \"1\"\ntools: {send: {allow: true}}\n";
+    const RULES: &str = "version: \"1\"\ndefault: allow\n";
+    const BLOCKS: &str = "data: {credential_action: block}\n";
+    const PLAIN: &str = r#"{"kind":"tool_call","tool":"send","args":{"text":"deploy --token abc123"}}"#;
+    let body = |judgement: &Judgement| String::from_utf8(judgement.body.clone()).unwrap();
+    for document in [SECTIONS, RULES] {
+        let judgement = Gate::new(&[document]).act(PLAIN);
+        assert_eq!(judgement.decision.effect, Effect::Allow, "{document}");
+        assert!(!body(&judgement).contains("abc123"), "{document}");
+        let judgement = Gate::new(&[&format!("{document}{BLOCKS}")]).act(PLAIN);
+        assert_eq!(judgement.decision.effect, Effect::Deny, "{document}");
+    }
+    // Addresses: cut and answered under sections only, visible under rules, unless something is written.
+    let judgement = Gate::new(&[SECTIONS]).act(ACTION);
+    assert_eq!(judgement.decision.effect, Effect::Redact);
+    assert!(!body(&judgement).contains("ann@example.com"));
+    let judgement = Gate::new(&[RULES]).act(ACTION);
+    assert_eq!(judgement.decision.effect, Effect::Allow);
+    assert!(body(&judgement).contains("ann@example.com") && !body(&judgement).contains("abc123"));
+}

@@ -178,3 +178,19 @@ fn a_directory_that_vanishes_stops_nothing() {
     drop(store);
     assert!(!dir.exists());
 }
+
+#[test]
+fn the_database_is_for_its_owner_alone_also_if_it_was_not_before() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let bench = Bench::new();
+    let mode = |name: &str| fs::metadata(bench.dir.path().join(name)).map(|found| found.mode() & 0o777).ok();
+    let store = bench.open(StoreOptions::default());
+    store.record(vec![row("t", "a", "k", 1.0)]);
+    store.flush();
+    assert_eq!(mode("attest.db"), Some(0o600));
+    assert!(mode("attest.db-wal").is_none_or(|mode| mode == 0o600));
+    drop(store);
+    fs::set_permissions(bench.dir.path().join("attest.db"), fs::Permissions::from_mode(0o644)).unwrap();
+    drop(bench.open(StoreOptions::default()));
+    assert_eq!(mode("attest.db"), Some(0o600));
+}
