@@ -39,7 +39,7 @@ pub(crate) struct Metrics {
     events: [AtomicU64; 3],
 }
 
-/// What became of a reported event.
+/// Outcome of a reported event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EventCount {
     Received,

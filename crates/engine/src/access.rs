@@ -256,7 +256,7 @@ impl Access {
                     Err(ConnectError::Busy) if until <= Instant::now() => {
                         return Err(AccessError::Busy { path: path(), pid, waited: start.elapsed() });
                     }
-                    // It is there, so that this attempt does not count.
+                    // An owner that asks to come again is alive: this attempt does not count.
                     Err(ConnectError::Busy) => {
                         std::thread::sleep(BETWEEN_ATTEMPTS);
                         continue;

@@ -161,7 +161,7 @@ fn found<'a>(registry: &'a Registry, named: &str) -> Result<Option<&'a AgentInfo
 
 /// Carries out an order. Returns what is known of the agent then.
 pub fn order(engine: &Engine, named: &str, order: Order, reason: &str, by: &str) -> Result<Json, OrderError> {
-    // Whoever has not registered can be stopped all the same, by the name that records show.
+    // Principals that never registered can be stopped too, by the name that records show.
     let can_be_principal = named.contains(':') || ["local", "anonymous"].contains(&named);
     let is_principal = can_be_principal && is_on_record(engine, &principal_of(named))?;
     let (sequence, principal) = engine.change_agents_now(|registry, _| {

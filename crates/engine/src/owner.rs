@@ -342,7 +342,7 @@ impl Owner {
     }
 
     fn serve_relay(&self, relay: Relayed) {
-        // What it has to tell it will tell on its next connection.
+        // The relay tells its denies on its next connection.
         if relay.is_gone() {
             return;
         }

@@ -66,7 +66,7 @@ pub enum StateDirError {
         path: PathBuf,
         /// The origin in the settings.
         origin: String,
-        /// What is found in place of it.
+        /// Description of what is there instead.
         found: String,
     },
     /// The path of the directory leads to something else.

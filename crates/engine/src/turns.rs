@@ -28,9 +28,9 @@ impl<R> Default for Turns<R> {
 /// Result of entering.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entered<R> {
-    /// It is served now; [`Turns::leave`] follows.
+    /// The relay is served now; [`Turns::leave`] follows.
     Now(R),
-    /// It waits for its turn.
+    /// The relay waits for its turn.
     Queued,
     /// Too many wait already.
     Full(R),

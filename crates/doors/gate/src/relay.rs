@@ -124,7 +124,7 @@ impl Connection {
 /// Reads a line without its end. One limit holds for all of it, however many pieces it comes in.
 fn read_line(answers: &mut BufReader<UnixStream>, line: &mut Vec<u8>, until: Instant) -> io::Result<()> {
     loop {
-        // What has arrived already is taken even if the time is over.
+        // An answer that has arrived already is taken even if the time is over.
         let left = until.saturating_duration_since(Instant::now()).max(SHORTEST_WAIT);
         answers.get_ref().set_read_timeout(Some(left))?;
         let arrived = match answers.fill_buf() {

@@ -276,7 +276,7 @@ impl Stream {
             engine.ledger().note_unrecorded_many(denies.count);
             return 0;
         }
-        // Whoever waits for this process has its answers already.
+        // Callers that wait for this process have their answers already.
         match open(Instant::now() + self.answer.min(LAST_WORD), &denies).map(|decider| self.backend(decider))
         {
             Ok(Ok(Backend::Own(_) | Backend::Relay(_))) => 0,

@@ -107,7 +107,7 @@ fn an_order_for_nobody_is_refused() {
             assert_eq!(refused, Err(OrderError::UnknownAgent(nobody.to_owned())), "{word:?}");
         }
     }
-    // Whoever has acted can be stopped without having registered.
+    // A principal that has acted can be stopped without having registered.
     let caller = Caller { principal: "uid:4242".to_owned(), ..Caller::default() };
     let action = Action { name: "Bash".to_owned(), ..Action::default() };
     let proposal = Proposal { action, caller, agent: String::new(), session: "s".to_owned() };
